@@ -96,7 +96,6 @@ def with_gold() -> dict[str, Any]:
     """Calibrate by some gold or links on plain VB's scores, against the best ρ for all gold."""
     from tiebreak.inference import calibration
     from tiebreak.inference.calibration import Calibration
-    from tiebreak.kernels import reference
 
     found = {}
     for name in (*DATASETS, *JUDGES_OF):
@@ -113,9 +112,7 @@ def with_gold() -> dict[str, Any]:
                     used, evidence = make(truth, n, seed)
                     tasks = evidence.tasks()
                     among = evidence.among(tasks)
-                    fitted = calibration.fit(
-                        scores[tasks], n_each[tasks], among, expected, reference
-                    )
+                    fitted = calibration.fit(scores[tasks], n_each[tasks], among, expected)
                     rest = np.setdiff1d(np.arange(len(truth)), used)
                     losses.append(loss(scores[rest], fitted.scale(n_each[rest]), truth[rest]))
                 row[f"{kind} {n}"] = float(np.mean(losses))

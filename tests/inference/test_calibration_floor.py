@@ -11,7 +11,6 @@ import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
-from tiebreak.kernels import reference
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -34,7 +33,7 @@ def _loss_over_best(n_classes: int, seed: int) -> float:
     known = np.arange(N_KNOWN, dtype=np.int32)
     n_responses = np.full(1_000, RESPONSES)
     evidence = Evidence(None, np.empty(0), GoldCodes(known, truth[known]))
-    found = calibration.fit(scores[known], n_responses[known], evidence, 0.5, reference)
+    found = calibration.fit(scores[known], n_responses[known], evidence, 0.5)
     best = min(_loss(scores, truth, np.full(1_000, s)) for s in np.geomspace(1e-3, 0.1, 200))
     return _loss(scores, truth, found.scale(n_responses)) / best
 
@@ -58,13 +57,12 @@ def test_labels_that_were_asked_for_are_no_sample(
     crowd = tb.simulate.crowd(300, 12, 6, responses_per_task=4, random_state=1)
     known = dict(list(crowd.gold.to_dict().items())[:n_known])
     floors = []
-    made = calibration._data_of
+    least_share = calibration.least_share
 
-    def data_of(scores: Any, n_responses: Any, evidence: Any) -> Any:
-        data = made(scores, n_responses, evidence)
-        floors.append(data.floor)
-        return data
+    def noted(n_classes: int) -> float:
+        floors.append(least_share(n_classes))
+        return floors[-1]
 
-    monkeypatch.setattr(calibration, "_data_of", data_of)
+    monkeypatch.setattr(calibration, "least_share", noted)
     tb.VariationalBayes(gold_weight=gold_weight).fit(crowd.responses, gold=known)
     assert floors == [0.002 if is_sample else 0.01]

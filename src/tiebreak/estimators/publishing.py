@@ -24,7 +24,7 @@ from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.stages import WarmStart
 from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
 from tiebreak.inference.workers import CrowdModel
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.links import Links
@@ -132,7 +132,7 @@ def label_tasks(fitted: Fitted) -> LabelCodes:
     """Return each task's label: from what the model believes, as scaling must not break ties."""
     problem = fitted.problem
     found = fitted.found
-    label, _ = problem.backend.likeliest(vb.class_probabilities(problem, found.run.q))
+    label, _ = likeliest(vb.class_probabilities(problem, found.run.q))
     if found.decoded is not None:
         task, decoded = found.decoded
         label[task] = decoded

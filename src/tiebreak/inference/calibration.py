@@ -19,8 +19,8 @@ from tiebreak.inference import vb
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class, for_each, softmax
-from tiebreak.kernels.contract import SweepBackend
-from tiebreak.kernels.layout import ByTask, CalibrationData, Codes, Floats
+from tiebreak.kernels.contract import Backend
+from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.links.graph import LinkCodes, each_once
 
@@ -103,7 +103,7 @@ def choose(
     scores = class_scores_of(plain, beliefs, tasks)
     counted = n_responses(plain.tasks, tasks)
     by_place = evidence.among(tasks)._replace(is_sample=plain.gold_weight is not None)
-    return fit(scores, counted, by_place, honesty.dependence, plain.backend)
+    return fit(scores, counted, by_place, honesty.dependence)
 
 
 def fit(
@@ -111,7 +111,6 @@ def fit(
     n_responses: Floats,
     evidence: Evidence,
     dependence: float,
-    backend: SweepBackend,
 ) -> Calibration:
     """Return ρ and t that make probabilities fit links and gold best: [eq:calibration].
 
@@ -125,13 +124,11 @@ def fit(
         ρ as expected before any evidence.
     """
     expected = float(logit(max(dependence, LOWEST_DEPENDENCE)))
-    data = _data_of(scores, n_responses, evidence)
+    log_likelihood = log_likelihood_of(scores, n_responses, evidence)
 
     def cost(x: Sequence[float]) -> float:
         prior = ((x[0] - expected) / LOGIT_SPREAD) ** 2 + (x[1] / LOG_SPREAD) ** 2
-        dependence = float(expit(x[0]))
-        multiplier = float(np.exp(x[1]))
-        return prior / 2.0 - backend.calibration_log_likelihood(data, dependence, multiplier)
+        return prior / 2.0 - log_likelihood(float(expit(x[0])), float(np.exp(x[1])))
 
     from scipy.optimize import minimize  # here: it takes longer to load than many a fit
 
@@ -164,22 +161,35 @@ def _with_spread(
     )
 
 
-def _data_of(scores: Floats, n_responses: Floats, evidence: Evidence) -> CalibrationData:
-    """Lay out what is asked for a hundred times; all of it copied, so that kernels can write it."""
+def log_likelihood_of(
+    scores: Floats, n_responses: Floats, evidence: Evidence
+) -> Callable[[float, float], float]:
+    """Return the log-likelihood of ρ and t as a function: [eq:calibration] without its priors.
+
+    With p_i ∝ exp(t u_i / (1 + ρ (n_i − 1))) it is the sum of log p_i(y_i) over known tasks, and of
+    log((1 − ε) s + ε (1 − s)) over links, with s = ⟨p_i, p_j⟩ or, of a cannot-link, 1 − ⟨p_i, p_j⟩.
+    """
     links = evidence.links
     gold = evidence.gold
-    nobody = np.empty(0, dtype=np.int32)
-    return CalibrationData(
-        scores - scores.max(axis=1, keepdims=True),
-        np.maximum(n_responses - 1.0, 0.0),
-        np.array(nobody if links is None else links.left),
-        np.array(nobody if links is None else links.right),
-        np.array(nobody if links is None else links.must, dtype=bool),
-        np.array(evidence.error, dtype=np.float64),
-        np.array(nobody if gold is None else gold.task),
-        np.array(nobody if gold is None else gold.label),
-        least_share(scores.shape[1] if evidence.is_sample else 2),
-    )
+    error = evidence.error
+    gaps = scores - scores.max(axis=1, keepdims=True)
+    others = np.maximum(n_responses - 1.0, 0.0)
+    least = least_share(scores.shape[1] if evidence.is_sample else 2)
+
+    def log_likelihood(dependence: float, multiplier: float) -> float:
+        scale = multiplier / (1.0 + dependence * others)
+        share = np.exp(scale[:, None] * gaps)
+        share /= share.sum(axis=1, keepdims=True)
+        total = 0.0
+        if links is not None:
+            same = np.clip((share[links.left] * share[links.right]).sum(axis=1), 0.0, 1.0)
+            says = np.where(links.must, same, 1.0 - same)
+            total += np.log(error + (1.0 - 2.0 * error) * says).sum()
+        if gold is not None:
+            total += np.log(np.maximum(share[gold.task, gold.label], least)).sum()
+        return float(total)
+
+    return log_likelihood
 
 
 def least_share(n_classes: int) -> float:
@@ -280,11 +290,11 @@ def probabilities(
 
 
 def probabilities_by(
-    logs: Logs, tasks: ByTask, scale: Floats, n_classes: int, backend: SweepBackend, n_threads: int
+    logs: Logs, tasks: ByTask, scale: Floats, n_classes: int, backend: Backend, n_threads: int
 ) -> Floats:
     """Return the probability of each class by expected logs, the scores of each task scaled."""
     if len(logs[0]) == n_classes:
-        return backend.scaled_probabilities(tasks, *logs, scale, n_threads)
+        return np.asarray(backend.scaled_probabilities(tasks, *logs, scale, n_threads))
     q = np.empty((tasks.n_tasks, n_classes))
 
     def work(piece: int) -> None:

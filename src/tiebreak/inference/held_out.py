@@ -48,7 +48,7 @@ def choose(
     by_place = evidence._replace(
         gold=GoldCodes(places, gold.label), is_sample=plain.gold_weight is not None
     )
-    return calibration.fit(scores, n_responses, by_place, honesty.dependence, plain.backend)
+    return calibration.fit(scores, n_responses, by_place, honesty.dependence)
 
 
 def _scores(plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: bool) -> Floats:

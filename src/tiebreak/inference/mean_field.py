@@ -81,7 +81,7 @@ class MeanField:
 
     def value(self, q: Floats) -> float:
         """Return the entropy of the linked tasks plus η Σ w_ij ⟨q_i, q_j⟩: [eq:link-bound]."""
-        link_term = self.backend.link_term(q, self.groups)
+        link_term: float = self.backend.link_term(q, self.groups)
         return entropy(q[self.role == LINKED]) + self.strength * link_term
 
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
@@ -89,7 +89,7 @@ class MeanField:
         if self.unpaid is None:
             step = self.update(sweeper.q(), scores)
             counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
-            return Swept(counts, totals, step.change, step.value, 0.0)
+            return Swept(counts, totals, step.change, step.value)
         log_prior, _ = logs
         copies = np.flatnonzero(self.unpaid)  # no draws of their own: [eq:sampling]
         is_open = copies[self.role[copies] == LINKED]  # known ones have no scores
@@ -97,7 +97,7 @@ class MeanField:
         step = self.update(sweeper.q(), scores)
         counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
         totals = totals - self.unpaid[copies] @ sweeper.q()[copies]
-        return Swept(counts, totals, step.change, step.value, 0.0)
+        return Swept(counts, totals, step.change, step.value)
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
         """Update the linked tasks in place: [eq:link-update]."""

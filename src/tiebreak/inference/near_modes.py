@@ -17,6 +17,7 @@ from tiebreak.errors import note
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
+from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Floats, weights_or_ones
 from tiebreak.wording import counted
 
@@ -127,8 +128,6 @@ def _swap(problem: Problem, q: Floats, classes: tuple[int, int]) -> Floats:
 
 def _n_changed(problem: Problem, q: Floats, other: Floats) -> int:
     """Return how many tasks have another label in the other q."""
-    mine, yours = (
-        problem.backend.likeliest(vb.class_probabilities(problem, each))[0] for each in (q, other)
-    )
+    mine, yours = (likeliest(vb.class_probabilities(problem, each))[0] for each in (q, other))
     differs = mine != yours
     return int(differs.sum() if problem.copies is None else problem.copies[differs].sum())

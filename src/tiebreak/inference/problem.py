@@ -120,7 +120,7 @@ class Problem(NamedTuple):
         tasks = self.tasks
         if self.n_states > self.n_classes:
             tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
-        sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
+        sweeper: Sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
         if elsewhere is not None:
             sweeper.go_to(elsewhere)
         return sweeper

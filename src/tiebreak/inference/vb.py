@@ -273,7 +273,7 @@ def ascend(
         if may_cycle:
             before[:] = [*before[-1:], sweeper.q().copy()]
         swept = update_tasks(problem, sweeper, Beliefs(*at))
-        counts, totals, change, entropy, _ = swept
+        counts, totals, change, entropy = swept
         implied = update_beliefs(problem, counts, totals)
         del swept, counts  # as large as the beliefs
         return Sweep(implied, bound_after_update(problem, implied, entropy), change)

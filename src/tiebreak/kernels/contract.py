@@ -7,11 +7,8 @@ import importlib.util
 import sys
 from functools import cache
 from threading import Thread
-from typing import Protocol
+from typing import Any
 
-from tiebreak.kernels.layout import ByGroup, ByTask, CalibrationData, Codes, Floats, Offsets
-from tiebreak.kernels.network import Cliques, Network
-from tiebreak.kernels.sweeper import Sweeper, SweepKernels
 from tiebreak.options import PROCESSOR, require_word
 
 BACKENDS = ("auto", "numpy", "numba", "cuda")
@@ -25,124 +22,10 @@ CUDA_ROWS = 30_000_000
 COMPILED_LINKED = 1_000  # linked tasks take turns: a loop that only compiled code does fast
 
 
-class SweepBackend(SweepKernels, Protocol):
-    """What a fit without links calls: the kernels of a sweep, and what stands around them."""
-
-    @property
-    def sweeps_here(self) -> bool:
-        """Whether sweepers work in this process's memory."""
-
-    def open(
-        self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
-    ) -> Sweeper:
-        """Open a sweeper on responses and a start of q, which it then owns."""
-
-    def score_tasks(
-        self, tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1
-    ) -> Floats:
-        """Return the score of every task and class."""
-
-    def scaled_probabilities(
-        self,
-        tasks: ByTask,
-        log_prior: Floats,
-        log_table: Floats,
-        scale: Floats,
-        n_threads: int = 1,
-    ) -> Floats:
-        """Return the softmax of the scores of every task, times its scale."""
-
-    def classify(
-        self,
-        tasks: ByTask,
-        log_prior: Floats,
-        log_table: Floats,
-        n_classes: int,
-        dependence: float,
-        multiplier: float,
-        n_threads: int = 1,
-    ) -> tuple[Floats, Codes, Floats]:
-        """Return calibrated probabilities, labels, and the probability of each label."""
-
-    def calibration_log_likelihood(
-        self, data: CalibrationData, dependence: float, multiplier: float
-    ) -> float:
-        """Return how well the probabilities of a calibration fit links and gold."""
-
-    def likeliest(self, q: Floats) -> tuple[Codes, Floats]:
-        """Return the likeliest class of each row of q, the first one on ties, and its q."""
-
-
-class LinkBackend(Protocol):
-    """What links need besides: mean field, belief propagation, elimination, decoding."""
-
-    def link_field(self, q: Floats, links: ByGroup) -> Floats:
-        """Return what links say about each linked task."""
-
-    def link_term(self, q: Floats, links: ByGroup) -> float:
-        """Return Σ w_ij ⟨q_i, q_j⟩ over all links."""
-
-    def update_together(
-        self, q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes
-    ) -> float:
-        """Update linked tasks all at once; return the largest change."""
-
-    def update_in_turn(
-        self, q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets
-    ) -> float:
-        """Update linked tasks one after the other; return the largest change."""
-
-    def expected_score(self, belief: Floats, scores: Floats, n_threads: int = 1) -> float:
-        """Return Σ ⟨belief, score⟩ over nodes."""
-
-    def pass_messages(
-        self,
-        scores: Floats,
-        network: Network,
-        coupling: Floats,
-        messages: Floats,
-        belief: Floats,
-        span: tuple[int, int],
-        damping: float,
-        *,
-        down: bool,
-        update_beliefs: bool = True,
-    ) -> tuple[float, float]:
-        """Pass messages up or down; return the largest change and the log partition."""
-
-    def agreement(
-        self, scores: Floats, network: Network, coupling: Floats, messages: Floats
-    ) -> Floats:
-        """Return for each edge the probability that its ends agree."""
-
-    def eliminate(
-        self, scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
-    ) -> tuple[float, float]:
-        """Sum out small loopy components; return the largest change and the log partition."""
-
-    def decode_forest(
-        self,
-        scores: Floats,
-        network: Network,
-        coupling: Floats,
-        span: tuple[int, int],
-        label: Codes,
-    ) -> None:
-        """Set the likeliest joint labels of nodes without loops."""
-
-    def decode_greedily(
-        self, wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
-    ) -> None:
-        """Give nodes, in order, their best class of those that break fewest hard links."""
-
-    def decode_cliques(
-        self, scores: Floats, cliques: Cliques, coupling: Floats, label: Codes
-    ) -> None:
-        """Set the likeliest joint labels of small loopy components."""
-
-
-class Backend(SweepBackend, LinkBackend, Protocol):
-    """Kernels with one meaning: `reference` says which."""
+# A module with the functions of `numpy_sweep` and `numpy_links`, which say what they mean;
+# `sweeps_here`, whether sweepers work in this process's memory; and `open(tasks, q, n_threads,
+# copies)`, which returns a `Sweeper` that then owns q.
+Backend = Any
 
 
 def choose_backend(

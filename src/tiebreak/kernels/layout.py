@@ -106,7 +106,6 @@ class Swept(NamedTuple):
     totals: Floats  # (n_classes,): Σ q over tasks
     change: float  # largest change of any q
     entropy: float  # Σ H(q) over the free tasks
-    log_norm: float  # Σ log Σ exp(score) over free tasks, the score of the class over known ones
 
     def plus(self, other: Swept) -> Swept:
         """Add up two passes over different tasks: always in the same order, for the same bits."""
@@ -115,22 +114,7 @@ class Swept(NamedTuple):
             self.totals + other.totals,
             max(self.change, other.change),
             self.entropy + other.entropy,
-            self.log_norm + other.log_norm,
         )
-
-
-class CalibrationData(NamedTuple):
-    """Tasks that links or gold name, by which a calibration is judged."""
-
-    gaps: Floats  # (n_tasks, n_classes) scores, less the largest of each task
-    others: Floats  # (n_tasks,) responses after the first
-    left: Codes  # (n_links,) places among these tasks
-    right: Codes
-    must: Mask
-    error: Floats  # (n_links,) how often each is wrong
-    known: Codes  # (n_gold,) places of known tasks
-    label: Codes
-    floor: float  # no known label is less likely than this: it may be wrong
 
 
 class ByGroup(NamedTuple):

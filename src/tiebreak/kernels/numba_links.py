@@ -21,6 +21,21 @@ from tiebreak.kernels.layout import MAX_CHUNKS, ByGroup, Codes, Floats, Offsets
 from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
 from tiebreak.kernels.numba_sweep import exp, whole_rows
 
+__all__ = [
+    "agreement",
+    "decode_cliques",
+    "decode_forest",
+    "decode_greedily",
+    "eliminate",
+    "expected_score",
+    "group_sums",
+    "link_field",
+    "link_term",
+    "pass_messages",
+    "update_in_turn",
+    "update_together",
+]
+
 ONE_VECTOR = 8  # classes
 NODES_PER_CHUNK = 20_000
 SMALLEST_SHARE = 1e-290  # below, products lose digits to underflow

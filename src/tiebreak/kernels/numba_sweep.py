@@ -37,7 +37,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tiebreak.kernels.arrays import by_class, for_each, likeliest, softmax
+from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import fused_kernel, kernel, summing_kernel
 from tiebreak.kernels.layout import (
     FREE,
@@ -45,20 +45,19 @@ from tiebreak.kernels.layout import (
     LINKED,
     POOLED,
     ByTask,
-    Codes,
     Floats,
     Mask,
     Offsets,
     Roles,
     Swept,
-    total_weights,
 )
+
+__all__ = ["scaled_probabilities", "score_tasks", "sweep_tasks", "tally"]
 
 ONE_PIECE = 7  # classes whose steps are written out at once
 WHOLE_ROWS = range(4, 33)  # states
 TASKS_PER_BLOCK = 128  # the product of as many norms does not overflow
 NUMBERS_PER_BLOCK = 4096  # with many classes: a block stays in the nearest cache
-TASKS_AT_ONCE = 1 << 16
 NO_FLOATS = np.empty(0)
 ONE = np.uint64(1)
 SCORE = 1  # what a pass does
@@ -93,13 +92,10 @@ def sweep_tasks(
     log_prior: Floats,
     log_table: Floats,
     n_threads: int = 1,
-    *,
-    counting: bool = True,
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count: see `numpy_sweep.sweep_tasks`."""
-    what = SCORE | COUNT if counting else SCORE
     logs = log_prior, np.ascontiguousarray(log_table)
-    return _pass(what, q, u, tasks, tasks.role, logs, NO_FLOATS, n_threads)
+    return _pass(SCORE | COUNT, q, u, tasks, tasks.role, logs, NO_FLOATS, n_threads)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
@@ -131,29 +127,6 @@ def scaled_probabilities(
     return q
 
 
-def classify(
-    tasks: ByTask,
-    log_prior: Floats,
-    log_table: Floats,
-    n_classes: int,
-    dependence: float,
-    multiplier: float,
-    n_threads: int = 1,
-) -> tuple[Floats, Codes, Floats]:
-    """Return probabilities, labels and the probability of each: see `numpy_sweep.classify`."""
-    others = np.maximum(total_weights(tasks.start, tasks.weight) - 1.0, 0.0)
-    scale = multiplier / (1.0 + dependence * others)
-    if len(log_prior) == n_classes:
-        q = scaled_probabilities(tasks, log_prior, log_table, scale, n_threads)
-    else:
-        q = np.empty((tasks.n_tasks, n_classes))
-        score = score_tasks(tasks, log_prior, log_table, n_threads)
-        for low in range(0, tasks.n_tasks, TASKS_AT_ONCE):
-            some = slice(low, low + TASKS_AT_ONCE)
-            q[some] = softmax(by_class(score[some], n_classes), scale[some])
-    return q, *likeliest(q)
-
-
 def _pass(
     what: int,
     q: Floats,
@@ -171,7 +144,7 @@ def _pass(
     n_counted = tasks.n_codes if what & COUNT and by_code is None else 0
     counts = _zeros(n_chunks, n_counted, n_classes)
     totals = np.zeros((n_chunks, n_classes))
-    figures = np.zeros((n_chunks, 3))
+    figures = np.zeros((n_chunks, 2))  # change and entropy
     sweep = sweep_for(n_classes)
     columns = tasks.start, tasks.code, tasks.weight, tasks.rounder
 
@@ -191,8 +164,7 @@ def _pass(
         edges = by_code.edges
         for_each(lambda s: count(edges[s], edges[s + 1], *given), len(edges) - 1, n_threads)
     change = float(figures[:, 0].max(initial=0.0))
-    entropy, log_norm = _sum_in_order(figures[:, 1:]).tolist()
-    return Swept(counted, _sum_in_order(totals), change, entropy, log_norm)
+    return Swept(counted, _sum_in_order(totals), change, float(_sum_in_order(figures[:, 1])))
 
 
 def _zeros(n_chunks: int, n_codes: int, n_classes: int) -> Floats:
@@ -268,11 +240,11 @@ def list_role(wanted: np.int8, role: Roles, first: int, last: int, listed: Offse
 
 
 @summing_kernel
-def softmax_block(score: Floats, extra: Floats, m: int) -> tuple[float, float, float]:
-    """Turn the scores of m tasks into probabilities; `extra` is workspace, top of each task set.
+def softmax_block(score: Floats, extra: Floats, m: int) -> float:
+    """Turn the scores of m tasks into probabilities; return their entropy.
 
-    With norm = Σ exp(score − top), returns over all tasks Σ top, Σ log norm, Σ ⟨q, score − top⟩.
-    The logarithm is taken once, of the product of all norms.
+    `extra` is workspace, top of each task set. With norm = Σ exp(score − top) the entropy of a
+    task is log norm − ⟨q, score − top⟩. The logarithm is taken once, of the product of all norms.
     """
     top = extra[0]
     norm = extra[1]
@@ -289,11 +261,9 @@ def softmax_block(score: Floats, extra: Floats, m: int) -> tuple[float, float, f
             row[t] = e
             norm[t] += e
             mean[t] += e * gap
-    tops = 0.0
     product = 1.0
     means = 0.0
     for t in range(m):
-        tops += top[t]
         product *= norm[t]
         norm[t] = 1.0 / norm[t]
         means += mean[t] * norm[t]
@@ -301,13 +271,12 @@ def softmax_block(score: Floats, extra: Floats, m: int) -> tuple[float, float, f
         row = score[k]
         for t in range(m):
             row[t] *= norm[t]
-    return tops, np.log(product), means
+    return float(np.log(product) - means)
 
 
 @summing_kernel
-def softmax_of_two(one: Floats, two: Floats, top: Floats, m: int) -> tuple[float, float, float]:
+def softmax_of_two(one: Floats, two: Floats, m: int) -> float:
     """Do what `softmax_block` does for two classes: one exponential and one division a task."""
-    tops = 0.0
     product = 1.0
     means = 0.0
     for t in range(m):
@@ -319,10 +288,9 @@ def softmax_of_two(one: Floats, two: Floats, top: Floats, m: int) -> tuple[float
         smaller = e * larger
         one[t] = smaller if is_two else larger
         two[t] = larger if is_two else smaller
-        tops += top[t]
         product *= 1.0 + e
         means += gap * smaller
-    return tops, np.log(product), means
+    return float(np.log(product) - means)
 
 
 @summing_kernel
@@ -353,8 +321,8 @@ def keep_former(score: Floats, top: Floats, listed: Offsets, m: int, q: Floats) 
 @kernel
 def infer_columns(
     score: Floats, extra: Floats, listed: Offsets, m: int, q: Floats, scale: Floats
-) -> tuple[float, float, float]:
-    """Turn scores of free tasks, times their scale if any, into probabilities."""
+) -> float:
+    """Turn scores of free tasks, times their scale if any, into probabilities; return entropy."""
     if len(scale):
         for k in range(score.shape[0]):
             for t in range(m):
@@ -362,24 +330,17 @@ def infer_columns(
     if largest(score, extra[0], m) > 0:
         keep_former(score, extra[0], listed, m, q)
     if score.shape[0] == 2:
-        return softmax_of_two(score[0], score[1], extra[0], m)
+        return softmax_of_two(score[0], score[1], m)
     return softmax_block(score, extra, m)
 
 
 @kernel
-def take_columns(score: Floats, listed: Offsets, m: int, q: Floats, what: int) -> float:
-    """Replace scores of known tasks by their q; return the sum of the scores of their classes."""
-    total = 0.0
+def take_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
+    """Replace scores of known tasks by their q."""
     for t in range(m):
         i = np.uint64(listed[t])
-        if what & SCORE:
-            known = 0
-            for k in range(1, score.shape[0]):
-                known = k if q[i, k] > q[i, known] else known
-            total += score[known, t]
         for k in range(score.shape[0]):
             score[k, t] = q[i, k]
-    return total
 
 
 @kernel
@@ -450,9 +411,7 @@ def sweep_{name}(
     listed = np.empty(size, np.int64)
     total = np.zeros(n)  # local: side by side in memory, threads would fight for a cache line
     far = 0.0
-    tops = 0.0
-    logs = 0.0
-    means = 0.0
+    entropy = 0.0
     for first in range(low, high, size):
         n_left = min(size, high - first)
         for wanted in ROLES:
@@ -466,18 +425,14 @@ def sweep_{name}(
                 put_{layout}(score, listed, m, u)
                 continue
             if wanted == FREE:
-                top, log, mean = {infer}
-                tops += top
-                logs += log
-                means += mean
+                entropy += {infer}
             else:
-                tops += {take}
+                {take}
             <far = count_{n}({k}, {of_tasks}, rounder, score, q, counts, total, far)>
     for k in range(n):
         totals[k] = total[k]
     figures[0] = far
-    figures[1] = logs - means
-    figures[2] = tops + logs
+    figures[1] = entropy
 """
 COUNT_CODES = """
 def by_code_{name}(low, high, start, task, weight, rounder, chosen, q, counts):
@@ -493,11 +448,11 @@ def sweep_for(n_classes: int) -> Callable[..., None]:
     if whole is None:
         pieces = _pieces(n_classes)
         infer = "infer_columns(score, extra, listed, m, q, scale)"
-        take = "take_columns(score, listed, m, q, what)"
+        take = "take_columns(score, listed, m, q)"
         given = {"layout": "columns", "shape": "(n, size)", "infer": infer, "take": take}
         return _compiled("sweep", SWEEP, pieces, given, globals())
     infer = "infer_rows(LIKE, score, extra, listed, m, q, scale, start, code, log_table, counts)"
-    take = "take_rows(LIKE, score, listed, m, q, what)"
+    take = "take_rows(LIKE, score, listed, m, q)"
     given = {"layout": "rows", "shape": "(size, n)", "infer": infer, "take": take}
     namespace = globals() | vars(whole) | {"LIKE": (0,) * n_classes}
     return _compiled("sweep", SWEEP, ("whole", n_classes), given, namespace)

@@ -12,6 +12,21 @@ from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
 from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
 
+__all__ = [
+    "agreement",
+    "decode_cliques",
+    "decode_forest",
+    "decode_greedily",
+    "eliminate",
+    "expected_score",
+    "group_sums",
+    "link_field",
+    "link_term",
+    "pass_messages",
+    "update_in_turn",
+    "update_together",
+]
+
 # -- messages --------------------------------------------------------------------------------------
 
 

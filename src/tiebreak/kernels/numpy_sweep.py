@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.kernels.arrays import by_class, entropy, likeliest, softmax
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.layout import (
     FREE,
-    KNOWN,
     ByTask,
-    CalibrationData,
     Codes,
     Floats,
     Mask,
     Swept,
     rounded,
-    total_weights,
     weights_or_ones,
 )
+
+__all__ = ["scaled_probabilities", "score_tasks", "sweep_tasks", "tally"]
 
 MANY_CLASSES = 32  # from here on, a product of matrices is faster than a sum by class
 
@@ -34,8 +33,6 @@ def sweep_tasks(
     log_prior: Floats,
     log_table: Floats,
     n_threads: int = 1,
-    *,
-    counting: bool = True,
 ) -> Swept:
     """Update the free tasks, score the linked ones, and count what free and known ones say.
 
@@ -54,8 +51,6 @@ def sweep_tasks(
         overwritten with their scores.
     log_prior, log_table
         E[log π], (n_classes,), and E[log θ], (n_codes, truth).
-    counting
-        Whether to count by code; (0, n_classes) counts where not.
     """
     score = score_tasks(tasks, log_prior, log_table)
     if len(u):
@@ -65,16 +60,11 @@ def sweep_tasks(
     free &= np.isfinite(top[:, 0])  # no class is left after underflow: keep the former q
     with np.errstate(invalid="ignore"):
         new = np.exp(score - top)
-        norm = new.sum(axis=1, keepdims=True)
-        new /= norm
+        new /= new.sum(axis=1, keepdims=True)
     change = float(np.abs(new[free] - q[free]).max(initial=0.0))
     q[free] = new[free]
     counts, totals = tally(q, tasks, tasks.is_counted)
-    counts = counts if counting else counts[:0]
-    known = np.flatnonzero(tasks.role == KNOWN)
-    log_norm = (top[free] + np.log(norm[free])).sum()
-    log_norm += score[known, q[known].argmax(axis=1)].sum() if len(known) else 0.0
-    return Swept(counts, totals, change, entropy(q[tasks.role == FREE]), float(log_norm))
+    return Swept(counts, totals, change, entropy(q[tasks.role == FREE]))
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1) -> Floats:
@@ -91,46 +81,6 @@ def scaled_probabilities(
 ) -> Floats:
     """Return softmax(scale_i · u_i), (n_tasks, n_classes): [eq:design-effect]."""
     return softmax(score_tasks(tasks, log_prior, log_table), scale)
-
-
-def classify(
-    tasks: ByTask,
-    log_prior: Floats,
-    log_table: Floats,
-    n_classes: int,
-    dependence: float,
-    multiplier: float,
-    n_threads: int = 1,
-) -> tuple[Floats, Codes, Floats]:
-    """Return the probabilities of classes, the likeliest class of each task, and its probability.
-
-    Implements [eq:design-effect]: p_i ∝ exp(t u_i / (1 + ρ (n_i − 1))), with u of [eq:task-update],
-    ρ the `dependence`, t the `multiplier` and n_i the number of responses, by weight. Where there
-    are more states than classes, u of a class is the log of the sum over its states, exponentiated.
-    """
-    others = np.maximum(total_weights(tasks.start, tasks.weight) - 1.0, 0.0)
-    scale = multiplier / (1.0 + dependence * others)
-    scores = by_class(score_tasks(tasks, log_prior, log_table), n_classes)
-    q = softmax(scores, scale)
-    return q, *likeliest(q)
-
-
-def calibration_log_likelihood(
-    data: CalibrationData, dependence: float, multiplier: float
-) -> float:
-    """Return the log-likelihood of [eq:calibration], its priors left out.
-
-    With p_i ∝ exp(t u_i / (1 + ρ (n_i − 1))) it is the sum of log p_i(y_i) over known tasks, and of
-    log((1 − ε) s + ε (1 − s)) over links, with s = ⟨p_i, p_j⟩ or, of a cannot-link, 1 − ⟨p_i, p_j⟩.
-    """
-    scale = multiplier / (1.0 + dependence * data.others)
-    share = np.exp(scale[:, None] * data.gaps)
-    share /= share.sum(axis=1, keepdims=True)
-    same = np.clip((share[data.left] * share[data.right]).sum(axis=1), 0.0, 1.0)
-    says = np.where(data.must, same, 1.0 - same)
-    of_links = np.log(data.error + (1.0 - 2.0 * data.error) * says).sum()
-    of_gold = np.log(np.maximum(share[data.known, data.label], data.floor)).sum()
-    return float(of_links + of_gold)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ class Sweeper(Protocol):
     def tasks(self) -> ByTask:
         """The responses by task, with the role of each task."""
 
-    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
+    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
         """Update the free tasks, and return what they and the known ones say.
 
         Rows of linked tasks in `scores` are overwritten with their scores.
@@ -80,10 +80,8 @@ class SweepKernels(Protocol):
         log_prior: Floats,
         log_table: Floats,
         n_threads: int = 1,
-        *,
-        counting: bool = True,
     ) -> Swept:
-        """Update the free tasks, score the linked ones, and, if asked, count by code."""
+        """Update the free tasks, score the linked ones, and count by code."""
 
     def tally(
         self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
@@ -128,26 +126,14 @@ class HostSweeper(AllHere):
         """The responses by task."""
         return self._tasks
 
-    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
-        """Update the free tasks, and return what they and the known ones say."""
+    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
+        """Update the free tasks, and return what they and the known ones say: [eq:equal-rows]."""
         u = self._q[:0] if scores is None else scores
-        swept = self._kernels.sweep_tasks(
-            self._q, u, self._tasks, *logs, self._n_threads, counting=counting
-        )
-        if self._copies is None or not counting:
+        swept = self._kernels.sweep_tasks(self._q, u, self._tasks, *logs, self._n_threads)
+        if self._copies is None:
             return swept
-        return self._recount(swept, logs)
-
-    def _recount(self, swept: Swept, logs: Logs) -> Swept:
-        """Return what a sweep gives when each row counts for its tasks: [eq:equal-rows].
-
-        Σ log Σ exp(u) of the free tasks is Σ ⟨q, u⟩ + H(q), and Σ ⟨q, u⟩ is a sum over counts.
-        """
         counts, totals = self.tally(self._tasks.is_counted)
-        uncertainty = self.entropy()
-        log_prior, log_table = logs
-        expected = _dot(totals, log_prior) + _dot(counts, log_table)
-        return Swept(counts, totals, swept.change, uncertainty, expected + uncertainty)
+        return Swept(counts, totals, swept.change, self.entropy())
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
@@ -181,8 +167,3 @@ class HostSweeper(AllHere):
     def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> None:
         """Parameters are kept by the caller, in the same memory."""
         return
-
-
-def _dot(counts: Floats, logs: Floats) -> float:
-    """Return Σ counts · logs, where what is impossible and was not counted adds nothing."""
-    return float((counts * np.where(np.isfinite(logs), logs, 0.0)).sum())

@@ -383,12 +383,8 @@ def infer_rows(
     code: Codes,
     log_table: Floats,
     counts: Floats,
-) -> tuple[float, float, float]:
-    """Turn scores of free tasks, times their scale if any, into probabilities.
-
-    Returns what `numba_sweep.softmax_block` does.
-    """
-    tops = 0.0
+) -> float:
+    """Turn scores of free tasks, times their scale if any, into probabilities; return entropy."""
     product = 1.0
     means = 0.0
     for t in range(m):
@@ -413,28 +409,18 @@ def infer_rows(
         e = exp(gap)
         extra[0, t] = 1.0 / sum_elements(e)
         means += sum_elements(times(e, gap)) * extra[0, t]
-        tops += top
         product *= extra[0, t]
         store(score, t, e)
     for t in range(m):
         store(score, t, times(load(score, t, like), extra[0, t]))
-    return tops, -np.log(product), means
+    return float(-np.log(product) - means)
 
 
 @kernel
-def take_rows(like: Any, score: Floats, listed: Offsets, m: int, q: Floats, what: int) -> float:
-    """Replace scores of known tasks by their q; return the sum of the scores of their classes."""
-    total = 0.0
+def take_rows(like: Any, score: Floats, listed: Offsets, m: int, q: Floats) -> None:
+    """Replace scores of known tasks by their q."""
     for t in range(m):
-        row = load(q, listed[t], like)
-        if what & scalar.SCORE:
-            top = max_element(row)
-            for k in range(len(like)):
-                if q[listed[t], k] == top:
-                    total += score[t, k]
-                    break
-        store(score, t, row)
-    return total
+        store(score, t, load(q, listed[t], like))
 
 
 @kernel

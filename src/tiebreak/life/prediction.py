@@ -13,7 +13,7 @@ from tiebreak.data.ids import MISSING
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, note
 from tiebreak.estimators import committee
-from tiebreak.inference import dirichlet, vb
+from tiebreak.inference import calibration, dirichlet, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import StatePrior
 from tiebreak.inference.inputs import require_memory
@@ -21,7 +21,7 @@ from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.arrays import default_threads, likeliest
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask
 from tiebreak.kernels.sweeper import Logs
@@ -104,17 +104,19 @@ def _label_alone(
     backend = choose_backend(backend_name, len(crowd.code))
     if knowledge is None:
         q = vb.majority(in_codes_of(model, crowd, None), len(model.classes_))
-        return q, *backend.likeliest(q)
+        return q, *likeliest(q)
     if "_opinions" in vars(model):
         q = committee_says(model, in_codes_of(model, crowd, knowledge))
-        return q, *backend.likeliest(q)
+        return q, *likeliest(q)
     found = model.calibration_ or AS_IT_IS
     tasks, table = _with_table(model, crowd, knowledge)
     log_prior = knowledge.states.expected_log(knowledge.alpha)
     threads = n_threads or default_threads()
-    return backend.classify(
-        tasks, log_prior, table, len(model.classes_), found.dependence, found.multiplier, threads
+    scale = found.scale(calibration.n_responses(tasks))
+    q = calibration.probabilities_by(
+        (log_prior, table), tasks, scale, len(model.classes_), backend, threads
     )
+    return q, *likeliest(q)
 
 
 def committee_says(model: Any, tasks: ByTask) -> Floats:

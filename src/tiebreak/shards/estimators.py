@@ -100,7 +100,7 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     carried = units.sums()
     if crowd.n_tasks:
         here = HostSweeper(kernels, tasks, q, model.n_threads or default_threads())
-        carried = carried.plus(Swept(*here.tally(), 0.0, 0.0, 0.0))
+        carried = carried.plus(Swept(*here.tally(), 0.0, 0.0))
     model._carried = Carried(carried.counts, carried.totals, np.zeros(0))
     if not isinstance(model, MajorityVote):
         _note_doubts(inputs, units, model._carried)

@@ -130,8 +130,7 @@ class Units:
         """Return a backend whose sweepers have units beside them."""
         n_all = self.crowd.n_responses if n_responses else 0  # as on one machine
         inner = choose_backend(name, n_all, n_linked, may_be_device=False)
-        made: Any = ClusterBackend(inner, self)
-        return made  # type: ignore[no-any-return]
+        return ClusterBackend(inner, self)
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep all units; return the sums. What a checkpoint holds is not made again."""
@@ -192,7 +191,7 @@ class Units:
 
 def _swept(columns: Sequence[Any]) -> Swept:
     """Return the sums that come first in what a sweep gave."""
-    return Swept(*columns[:2], *map(float, columns[2:5]))
+    return Swept(*columns[:2], *map(float, columns[2:4]))
 
 
 class ClusterSweeper(HostSweeper):
@@ -206,19 +205,19 @@ class ClusterSweeper(HostSweeper):
         self._units = units
         units.state = START
 
-    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
+    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
         """Sweep the units, then the driver's own tasks."""
         others = self._units.sweep(logs)
         if not self.tasks.n_tasks:
             return others
-        return _plus(others, super().sweep(logs, scores, counting=counting))
+        return _plus(others, super().sweep(logs, scores))
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
         counts, totals = super().tally(chosen)
         if chosen is not None:
             return counts, totals
-        return _plus(self._units.sums(), Swept(counts, totals, 0.0, 0.0, 0.0))[:2]
+        return _plus(self._units.sums(), Swept(counts, totals, 0.0, 0.0))[:2]
 
     def entropy(self) -> float:
         """Return Σ H(q) over all free tasks."""

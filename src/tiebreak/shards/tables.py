@@ -113,5 +113,4 @@ def add_swept(
         np.asarray(sum(each.totals for each in swept)),
         max(each.change for each in swept),
         sum(each.entropy for each in swept),
-        sum(each.log_norm for each in swept),
     )

@@ -21,6 +21,7 @@ from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.workers import one_class
 from tiebreak.kernels import arrays, layout, reference
+from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
@@ -157,7 +158,7 @@ class Part:
     def tally(self) -> Swept:
         """Count what q implies."""
         counts, totals = self.sweeper.tally(self.tasks.is_counted)
-        return Swept(counts, totals, 0.0, self.sweeper.entropy(), 0.0)
+        return Swept(counts, totals, 0.0, self.sweeper.entropy())
 
     def own(self, tables: Logs) -> Logs:
         """Return the rows of the partition's workers."""
@@ -168,7 +169,7 @@ class Part:
         """Write labels in the order of tasks, whole or not at all; count the unsure, each class."""
         crowd = self.crowd
         by_class = self.q.reshape(crowd.n_tasks, crowd.n_classes, -1).sum(axis=2)
-        label, _ = self.backend.likeliest(by_class)
+        label, _ = likeliest(by_class)
         if wish.calibration is not None and tables is not None:
             scale = wish.calibration.scale(calibration.n_responses(self.tasks))
             by_class = calibration.probabilities_by(

@@ -22,6 +22,7 @@ from tiebreak.inference.exact_links.numbers import VisitCodes
 from tiebreak.inference.exact_links.plan import log_odds_of
 from tiebreak.inference.problem import Fit
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
+from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.network import Network
 from tiebreak.links import graph as link_graph
@@ -180,7 +181,7 @@ def decode(links: ExactLinks | Any) -> Codes:
         return np.asarray(links.decode())  # tasks that lie elsewhere are decoded there
     plan = links.plan
     coupling = links.coupling()
-    pool_label, _ = links.backend.likeliest(links.q)
+    pool_label, _ = likeliest(links.q)
     label = pool_label[links.pool.n_alone :]  # a view, by visit
     links.backend.decode_forest(links.scores, plan.network, coupling, (0, plan.n_forest), label)
     if plan.report.small:

@@ -112,31 +112,22 @@ class ExactLinks:
         """Update the nodes; q and scores are those of other tasks."""
         return self.infer(*logs)
 
-    def infer(self, log_prior: Floats, log_table: Floats, *, counting: bool = True) -> Swept:
+    def infer(self, log_prior: Floats, log_table: Floats) -> Swept:
         """Score the nodes, infer them jointly, and count their responses."""
         pool = self.pool
         logs = pool.logs(log_prior, log_table)
-        alone = self.backend.sweep_tasks(
-            self.q,
-            self._u,
-            pool.nodes,
-            *logs,
-            self.n_threads,
-            counting=counting and pool.n_alone > 0,
-        )
+        alone = self.backend.sweep_tasks(self.q, self._u, pool.nodes, *logs, self.n_threads)
         step = self.infer_tied()
         change = max(alone.change, step.change)
         if self.last_value is None:
             change = np.inf  # beliefs have not seen the links yet: nothing has settled
         self.last_value = alone.entropy + step.value
-        if not counting:
-            return alone._replace(change=change, entropy=self.last_value)
         is_tied = pool.nodes.role == LINKED
         counts, totals = self.backend.tally(self.q, pool.nodes, is_tied, self.n_threads)
         if pool.n_alone:
             counts += alone.counts
         counts, totals = pool.by_plain_code(counts, totals + alone.totals)
-        return Swept(counts, totals - self._known_copies, change, self.last_value, 0.0)
+        return Swept(counts, totals - self._known_copies, change, self.last_value)
 
     def reset(self) -> None:
         """Forget messages and values, as before the first update."""
@@ -236,7 +227,8 @@ class ExactLinks:
         """Pass messages once in large components."""
         fixed = (self.scores, self.plan.network, coupling, self.messages, self.belief)
         span = (self.plan.n_exact, len(self.belief))
-        return self.backend.pass_messages(*fixed, span, damping, down=down)
+        change, log_partition = self.backend.pass_messages(*fixed, span, damping, down=down)
+        return change, log_partition
 
     def counted(self, q: Floats) -> tuple[Floats, Floats]:
         """Return what linked tasks add to counts and totals at q."""

@@ -33,7 +33,7 @@ class SubtypeLinks(ExactLinks):
         self._members = members._replace(role=np.full(members.n_tasks, FREE, dtype=np.int8))
         self._member_q: Floats = np.full((members.n_tasks, n_states), 1.0 / n_states)
 
-    def infer(self, log_prior: Floats, log_table: Floats, *, counting: bool = True) -> Swept:
+    def infer(self, log_prior: Floats, log_table: Floats) -> Swept:
         """Score the members, infer their nodes jointly, and count the members' responses."""
         scores = self.backend.score_tasks(self._members, log_prior, log_table)
         by_class = scores.reshape(len(scores), self.n_classes, self.n_subtypes)
@@ -50,12 +50,15 @@ class SubtypeLinks(ExactLinks):
         self.last_value = step.value + float(entropy_within)
         everyone = np.ones(len(q), dtype=bool)
         counts, totals = self.backend.tally(q, self._members, everyone, self.n_threads)
-        return Swept(counts, totals, change, self.last_value, 0.0)
+        return Swept(counts, totals, change, self.last_value)
 
     def counted(self, q: Floats) -> tuple[Floats, Floats]:
         """Return what linked tasks add to counts and totals at q."""
         everyone = np.ones(len(self.pool.task), dtype=bool)
-        return self.backend.tally(q[self.pool.task], self._members, everyone, self.n_threads)
+        counts, totals = self.backend.tally(
+            q[self.pool.task], self._members, everyone, self.n_threads
+        )
+        return counts, totals
 
     def gather(self, q: Floats) -> None:
         """Let nodes start from the classes of their tasks in q."""

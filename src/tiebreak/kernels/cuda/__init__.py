@@ -1,55 +1,12 @@
 """The CUDA backend: sweeps over tasks run on a device, linked tasks are inferred by numba here."""
 
 from tiebreak.kernels import compiled
-from tiebreak.kernels.compiled import (
-    agreement,
-    calibration_log_likelihood,
-    classify,
-    decode_cliques,
-    decode_forest,
-    decode_greedily,
-    eliminate,
-    expected_score,
-    group_sums,
-    likeliest,
-    link_field,
-    link_term,
-    pass_messages,
-    scaled_probabilities,
-    score_tasks,
-    sweep_tasks,
-    tally,
-    update_in_turn,
-    update_together,
-)
 from tiebreak.kernels.cuda import device
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
 from tiebreak.kernels.layout import LINKED, ByTask, Floats
+from tiebreak.kernels.numba_links import *  # noqa: F403
+from tiebreak.kernels.numba_sweep import *  # noqa: F403
 from tiebreak.kernels.sweeper import Sweeper
-
-__all__ = [
-    "agreement",
-    "calibration_log_likelihood",
-    "classify",
-    "decode_cliques",
-    "decode_forest",
-    "decode_greedily",
-    "eliminate",
-    "expected_score",
-    "group_sums",
-    "likeliest",
-    "link_field",
-    "link_term",
-    "open",
-    "pass_messages",
-    "scaled_probabilities",
-    "score_tasks",
-    "sweep_tasks",
-    "sweeps_here",
-    "tally",
-    "update_in_turn",
-    "update_together",
-]
 
 sweeps_here = False
 

@@ -55,40 +55,33 @@ class CudaSweeper(AllHere):
         """The responses by task, with the role of each task."""
         return self._tasks
 
-    def sweep(self, logs: Logs, scores: Floats | None = None, *, counting: bool = True) -> Swept:
+    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
         """Update the free tasks, and return what they and the known ones say."""
         self.set_logs(logs)
-        self.run(counting=counting)
-        swept = self.fetch(self.n_counted if counting else None)
-        if not counting:
-            return swept
-        log_prior, log_table = logs
-        expected = swept.totals @ _finite(log_prior) + (swept.counts * _finite(log_table)).sum()
-        return swept._replace(log_norm=float(expected) + swept.entropy)
+        self.run()
+        return self.fetch(self.n_counted)
 
     def fetch(self, counted: Counted | None) -> Swept:
-        """Fetch counts, where tasks were counted, and sums; `log_norm` is left at 0."""
+        """Fetch counts, where tasks were counted, and sums."""
         sums = self.sums.get()
         change = float(sums[-1:].astype(np.uint32).view(np.float32)[0])
         entropy = float(sums[-2]) / ONE
         if counted is None:
             shape = (self._tasks.n_codes, self.crowd.n_states)
-            return Swept(np.zeros(shape), np.zeros(shape[1]), change, entropy, 0.0)
+            return Swept(np.zeros(shape), np.zeros(shape[1]), change, entropy)
         totals = self._totals(sums, counted.n_tasks)
-        return Swept(self._all_columns(counted.by_code), totals, change, entropy, 0.0)
+        return Swept(self._all_columns(counted.by_code), totals, change, entropy)
 
-    def run(self, *, counting: bool = True) -> None:
+    def run(self) -> None:
         """Sweep with the tables that lie on the device; counts and sums stay there."""
         self._clear()
-        what = SCORE | COUNT if counting else SCORE
-        if counting and self.crowd.shared.passes == 2:
+        if self.crowd.shared.passes == 2:
             self._pass_slices(FREE_SPAN, SCORE)
             self._pass_slices(FREE_SPAN, COUNT)
         else:
-            self._pass_slices(FREE_SPAN, what)
-        self._pass_segments(FREE_SPAN, what)
-        if counting:
-            self.count(KNOWN_SPAN)
+            self._pass_slices(FREE_SPAN, SCORE | COUNT)
+        self._pass_segments(FREE_SPAN, SCORE | COUNT)
+        self.count(KNOWN_SPAN)
 
     def count(self, span: int) -> None:
         """Add the tasks of a span to counts and sums, as q is."""
