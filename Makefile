@@ -8,6 +8,7 @@
 
 VENV := .venv
 BENCH_VENV := .venv-bench
+DOCS_VENV := .venv-docs
 OLDEST_VENV := .venv-oldest
 BIN := $(VENV)/bin
 UV ?= uv
@@ -53,8 +54,9 @@ format: $(VENV)/.dev-ready ## Put every file into the house format
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev-ready ## Make the reference of every public name, docs/reference, and check its links
-	@$(BIN)/python tools/make_reference.py
+docs: $(DOCS_VENV)/.docs-ready ## Build the documentation as a site, build/docs; needs no network once installed
+	@$(DOCS_VENV)/bin/python -m sphinx -q -W --keep-going -c docs -b html . build/docs
+	@echo "Open build/docs/docs/index.html"
 
 bench: $(BENCH_VENV)/.bench-ready ## Measure speed and memory, beside crowd-kit, in an environment of its own
 	@$(BENCH_VENV)/bin/python -m benchmarks
@@ -68,9 +70,10 @@ lock: ## Renew requirements/*.txt from pyproject.toml; needs uv
 	$(LOCK) --group build --extra plot --extra page --extra dask --extra datasets --group test --group check --output-file requirements/dev.txt
 	$(LOCK) --group build --constraints requirements/dev.txt --output-file requirements/run.txt
 	$(LOCK) --group build --group bench --output-file requirements/bench.txt
+	$(LOCK) --group build --extra page --extra dask --extra datasets --group docs --constraints requirements/dev.txt --output-file requirements/docs.txt
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(BENCH_VENV) $(OLDEST_VENV) build dist tiebreak-demo out reproduction docs/reference
+	rm -rf $(VENV) $(BENCH_VENV) $(DOCS_VENV) $(OLDEST_VENV) build dist tiebreak-demo out reproduction
 	rm -rf .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -79,8 +82,9 @@ clean: ## Remove what the other targets made
 $(VENV)/.run-ready: requirements/run.txt pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev-ready: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 $(BENCH_VENV)/.bench-ready: requirements/bench.txt pyproject.toml | $(BENCH_VENV)/bin/python
+$(DOCS_VENV)/.docs-ready: requirements/docs.txt pyproject.toml | $(DOCS_VENV)/bin/python
 
-$(VENV)/.run-ready $(VENV)/.dev-ready $(BENCH_VENV)/.bench-ready:
+$(VENV)/.run-ready $(VENV)/.dev-ready $(BENCH_VENV)/.bench-ready $(DOCS_VENV)/.docs-ready:
 	@echo "Installing $< into $(@D) (once; some minutes on a slow line) ..." >&2
 	@$(@D)/bin/python $(PIP_INSTALL) --require-hashes -r $<
 	@$(@D)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
@@ -94,7 +98,7 @@ $(OLDEST_VENV)/.oldest-ready: requirements/oldest.txt pyproject.toml | $(OLDEST_
 	@touch $@
 
 # The first Python that is new enough: the one that PYTHON names, or else one on the PATH.
-$(VENV)/bin/python $(BENCH_VENV)/bin/python $(OLDEST_VENV)/bin/python:
+$(VENV)/bin/python $(BENCH_VENV)/bin/python $(DOCS_VENV)/bin/python $(OLDEST_VENV)/bin/python:
 	@for python in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python); do \
 		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 			echo "Making $(patsubst %/bin/python,%,$@) with $$("$$python" --version) ..." >&2; \

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+import tiebreak as tb
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "tiebreak"
-RESEARCH = [f"experiments/{page}.md" for page in ("00_paper/README", "01_theory_bounds/theory")]
-DOCS = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / page for page in RESEARCH)]
+
+DOCS = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "experiments").rglob("*.md"))]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
@@ -139,3 +141,17 @@ def test_each_test_is_of_one_tier() -> None:
     assert chosen_by("test") == f"{everything} and not slow"
     assert chosen_by("test-slow") == f"{everything} and slow"
     assert everything == f"not {chosen_by('test-long')}"
+
+
+def test_the_page_of_python_names_every_public_name() -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    named = re.findall(r"^\.\. auto\w+:: (?:tiebreak\.)?(\w+)$", page, re.MULTILINE)
+    assert sorted(named) == sorted(set(tb.__all__) - {"__version__"})
+
+
+def test_every_page_is_in_a_table_of_contents_of_the_site() -> None:
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```", index, re.MULTILINE | re.DOTALL)
+    entries = {line for tree in trees for line in tree.splitlines() if not line.startswith(":")}
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert sorted(pages - entries) == []

@@ -1,14 +1,15 @@
-"""Draw docs/figures/links_wrong.svg: macro-F against the share of wrong links, ten datasets."""
+"""Draw links_wrong.svg: macro-F against the share of wrong links, ten datasets."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import NAMES, ROOT, draw_datasets
+from common import NAMES, draw_datasets
 from results import CLEAN, DATASETS, SIZES, WRONG, Results
 
-OUT = ROOT / "docs" / "figures" / "links_wrong.svg"
+OUT = Path(__file__).parent / "links_wrong.svg"
 METHODS = {  # label, colour (safe for the colour-blind), line and marker
     "grid": ("grid (the paper)", "#d55e00", "s--"),
     "soft": ('soft: error="learn"', "#0072b2", "o-"),

@@ -1,4 +1,4 @@
-"""Turn `results.json` into docs/links-results.md and docs/figures/links_wrong.svg.
+"""Turn `results.json` into experiments/02_links/results.md and links_wrong.svg.
 
 python experiments/02_links/report.py
 
@@ -18,14 +18,14 @@ from common import NAMES, ROOT, Difference, percent, table
 from results import CLEAN, DATASETS, SIZES, WRONG, Results
 from verdicts import HARD_WRONG, MUSIC, MUSIC_SLACK, SLACK, is_kept, verdicts
 
-PAGE = ROOT / "docs" / "links-results.md"
+PAGE = ROOT / "experiments" / "02_links" / "results.md"
 
 OPENING = """\
 # Links: what was measured
 
 Made by `python experiments/02_links/report.py`; do not edit. Collected on {date}, on
 {machine}, from {fits} fits that took {hours} hours of one core.
-[The experiment](../experiments/02_links/README.md) says how to repeat this, [Links](links.md)
+[The experiment](README.md) says how to repeat this, [Links](../../docs/links.md)
 what the words mean.
 
 On ten real datasets, links were drawn at random between tasks of gold: as many as
@@ -44,8 +44,8 @@ The grid drops cannot-links that contradict must-links. A figure is the mean ove
 standard error of a paired difference over draws.
 
 Learnt error rates have one prior for all crowds, Beta(2, 8), chosen on simulated links
-([Modes](modes.md)) and on none of these datasets. The draws scored here begin at seed {first_seed};
-earlier versions of soft were chosen on draws below 260.
+([Modes](../04_modes/results.md)) and on none of these datasets. The draws scored here begin at
+seed {first_seed}; earlier versions of soft were chosen on draws below 260.
 """
 
 
@@ -139,7 +139,7 @@ def wrong_section(results: Results) -> str:
         f"*Verdict*: soft is below neither VB nor the grid by more than the larger of {SLACK} and\n"
         f"two standard errors. Music has a rule of its own: not more than {MUSIC_SLACK} below VB;\n"
         f"above {percent(HARD_WRONG)} wrong links it is only reported.\n",
-        f"![Macro-F against the share of wrong links]({figure.OUT.relative_to(PAGE.parent)})\n",
+        f"![Macro-F against the share of wrong links]({figure.OUT.name})\n",
         f"*As many links as gold tasks ({percent(SIZES[-1])}). Bars: two standard errors.*\n",
     ]
     for wrong in WRONG:

@@ -1,14 +1,15 @@
-"""Draw docs/figures/asking.svg: macro-F against what was spent, ten datasets, a label costs 2."""
+"""Draw asking.svg: macro-F against what was spent, ten datasets, a label costs 2."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import ROOT, draw_datasets, mean
+from common import draw_datasets, mean
 from curves import BUDGETS, REAL, TITLES, Curves
 
-OUT = ROOT / "docs" / "figures" / "asking.svg"
+OUT = Path(__file__).parent / "asking.svg"
 COST = 2.0
 
 

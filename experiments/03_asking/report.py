@@ -1,4 +1,4 @@
-"""Turn `results.json` into docs/asking.md and docs/figures/asking.svg.
+"""Turn `results.json` into experiments/03_asking/results.md and asking.svg.
 
 python experiments/03_asking/report.py
 
@@ -21,7 +21,7 @@ from curves import BUDGETS, COSTS, DATASETS, REAL, TITLES, Curves
 
 from tiebreak.wording import counted
 
-PAGE = ROOT / "docs" / "asking.md"
+PAGE = ROOT / "experiments" / "03_asking" / "results.md"
 BELOW_LABELS = 0.003
 BELOW_LINKS = 0.005
 ASKED_AT_2 = {
@@ -38,14 +38,14 @@ OPENING = """\
 # Asking the fewest questions
 
 Made by `python experiments/03_asking/report.py`; do not edit. Collected on {date}, on {machine},
-Python {python}. [The experiment](../experiments/03_asking/README.md) says how to repeat this,
-[Asking](ask.md) how to ask in practice.
+Python {python}. [The experiment](README.md) says how to repeat this,
+[Asking](../../docs/ask.md) how to ask in practice.
 
 ## How questions are chosen
 
 A question is about a *unit*: a task, or a group of tasks that links tie. An answer about one task
 of it is an answer about all. For every unit without a known class, with [honest
-probabilities](probabilities.md) p₁ ≥ p₂ ≥ … of its classes and s labels at stake:
+probabilities](../../docs/probabilities.md) p₁ ≥ p₂ ≥ … of its classes and s labels at stake:
 
 - **A label** ("which class is this?") puts right all that is wrong: s (1 − p₁).
 - **A yes or no** ("are these two the same?", against a task that is known to be of the likeliest
@@ -139,7 +139,7 @@ are the real test.
   found too late. *What the crowd says of a task by workers learnt without it*: no difference.
 - *Learnt error rates of links that were asked about tasks in doubt*: the crowd denies true ones, so
   that most true answers "same" were taken as errors. What people say of a task is weighed against
-  its honest probabilities instead ([equation](model.md#answers-of-several-people)).
+  its honest probabilities instead ([equation](../../docs/model.md#answers-of-several-people)).
 
 ## The experiment
 
@@ -181,7 +181,7 @@ def page(curves: Curves) -> str:
     sections = [opening + missing, verdicts(curves)]
     sections += [scores(curves, cost) for cost in COSTS]
     sections += [asked(curves), free(curves), wrong(curves)]
-    sections.append("![macro-F against what was spent](figures/asking.svg)\n")
+    sections.append("![macro-F against what was spent](asking.svg)\n")
     return "\n".join(sections)
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Write docs/modes.md from results.json."""
+"""Write experiments/04_modes/results.md from results.json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 from common import NAMES, ROOT, Cells, signed, table
 
-PAGE = ROOT / "docs" / "modes.md"
+PAGE = ROOT / "experiments" / "04_modes" / "results.md"
 KEPT = Cells(Path(__file__).parent)
 
 OPENING = """# The right mode: what was measured
@@ -106,7 +106,7 @@ def gold() -> str:
         "## Gold\n\nChange of macro-F against the code before, five draws. First with the weight of "
         "gold as it was (`gold_weight=1`): what the starts do; bar −.001. Then with the default "
         "weight, which came later and has its own bar against a weight of 1 (−.004, "
-        "[the experiment](../experiments/07_juries/README.md)).\n\n" + table(head, rows)
+        "[the experiment](../07_juries/README.md)).\n\n" + table(head, rows)
     )
 
 

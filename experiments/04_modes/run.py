@@ -3,7 +3,7 @@
     python experiments/04_modes/run.py [--methods a,b] [--datasets a,b] [--jobs 1] [--seeds 20]
 
 Each case is a line of `runs.jsonl` beside this file (not kept in the repository). With --collect,
-complete cells go to `results.json`, which is kept, and which `report.py` turns into docs/modes.md.
+complete cells go to `results.json`, which is kept, and which `report.py` turns into results.md.
 Methods that end in `_before` are those of the code before: `before.py` runs them.
 """
 

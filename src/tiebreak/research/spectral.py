@@ -3,7 +3,8 @@
 Workers are split into three groups at random. Given the class of a task the votes of the groups
 are independent, so that their joint second and third moments reveal how each group confuses the
 classes, without a first guess of any label. From the groups follows each worker, and from the
-workers a first q. After Zhang, Chen, Zhou and Jordan 2014; docs/spectral.md derives it.
+workers a first q. After Zhang, Chen, Zhou and Jordan 2014, as derived in
+experiments/01_theory_bounds/spectral.md.
 
 A mixture of K columns μ_h with weights p_h has second moment Σ p_h μ_h μ_hᵀ and third moment
 Σ p_h μ_h ⊗ μ_h ⊗ μ_h. Whitened by the second, the third has orthogonal parts, which the power

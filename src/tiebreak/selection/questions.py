@@ -32,7 +32,7 @@ Costs = Mapping[str, float | Mapping[Hashable, float]]
 DEFAULT_KINDS = ("same", "label")
 LABEL_COST = 1.5  # of a label beside a yes or no, where nothing is said
 DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": LABEL_COST, "is": 1.0, "vote": 1.0}
-# For more than two classes, chosen on Music, Web and Dog; docs/asking.md shows others, too.
+# For more than two classes, chosen on Music, Web and Dog; experiments/03_asking shows others, too.
 DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
 TWO_WAY = 0.9  # of the two likeliest classes together, for a unit that is as good as of two classes
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it

@@ -22,7 +22,7 @@ class Executor(Protocol):
     def each(
         self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
     ) -> dict[int, Result]:
-        """Call task(*arguments[place]) for every place; return what came out, by place.
+        """Call `task(*arguments[place])` for every place; return what came out, by place.
 
         What has the same place is done by the same process, call after call, while that lives:
         it may hold on to what it has loaded. A process may die at any time; its places go on in
