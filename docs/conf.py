@@ -33,14 +33,16 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"  # the notebooks keep their outputs, which tests renew and compare
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": False}
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]
 
 html_theme = "furo"
 html_title = f"tiebreak {release}"
 html_math_renderer = "mathml"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 
 def math(_: Any, node: nodes.math | nodes.math_block, display: str) -> str:
