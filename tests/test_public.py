@@ -96,7 +96,7 @@ UNLOADED = {  # by a fit whose links have no loop, tie no three tasks, and hold 
     *("inference.exact_links.elimination_order", "inference.exact_links.starts"),
     *("inference.link_errors.learnt", "inference.link_errors.suspect", "inference.mean_field"),
     *("inference.gold_stage", "inference.worker_models.one_class"),
-    *("link_graph.chains", "link_graph.colouring", "links.check"),
+    *("links.chains", "links.feasible", "links.check"),
 }
 
 

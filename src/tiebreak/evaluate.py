@@ -244,7 +244,7 @@ def violations(labels: Any, links: Any) -> Violations:
     codes = links.on(labels.tasks)
     is_broken = link_graph.violated(labels.label, codes)
     closure = link_graph.close(len(labels), codes)
-    closed = link_graph.count_violated_closed(labels.label, closure, len(labels.classes))
+    closed = closure.count_violated(labels.label, len(labels.classes))
     # The closure holds neither links with a weight nor cannot-links that must-links contradict.
     apart = ~codes.is_hard
     apart[closure.conflicts] = True

@@ -216,7 +216,7 @@ def test_grid_keeps_the_smallest_strength_that_breaks_fewest_links() -> None:
         run = vb.ascend(task._replace(links=model), start, tol=0.0, max_iter=given["n_iter"])
         closed = link_graph.close(6, links)
         label = run.q.argmax(axis=1).astype(np.int32)
-        closed_counts.append(link_graph.count_violated_closed(label, closed, 3))
+        closed_counts.append(closed.count_violated(label, 3))
         return run
 
     run, strength, points = mean_field.choose_strength(ascent, vb_start(), links, warm=False)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from links.graphs import Rows, codes, graphs
 
+from tiebreak.links.chains import Chains
 from tiebreak.links.graph import parity
-from tiebreak.links.graph.chains import Chains
 
 N_TASKS = 5
 ENDS = st.tuples(st.integers(0, N_TASKS - 1), st.integers(0, N_TASKS - 1)).filter(

@@ -31,7 +31,7 @@ def test_sums_give_the_worked_numbers() -> None:
     np.testing.assert_allclose(closed_links.field(q, closure), EXPECTED["field"], atol=1e-9)
     assert closed_links.link_term(q, closure) == pytest.approx(EXPECTED["link_term"], abs=1e-9)
     assert link_graph.violated(label, links).sum() == EXPECTED["violated_given"]
-    counted = link_graph.count_violated_closed(label, closure, CASE["n_classes"])
+    counted = closure.count_violated(label, CASE["n_classes"])
     assert counted == EXPECTED["violated_closed"]
 
 
@@ -76,7 +76,7 @@ def test_sums_over_groups_equal_sums_over_pairs(
     np.testing.assert_allclose(closed_links.field(q, closure), sign @ q, atol=1e-12)
     term = (q * (sign @ q)).sum() / 2.0
     assert closed_links.link_term(q, closure) == pytest.approx(term, abs=1e-12)
-    assert link_graph.count_violated_closed(label, closure, n_classes) == broken
+    assert closure.count_violated(label, n_classes) == broken
 
 
 def test_counts_do_not_overflow() -> None:
@@ -94,7 +94,7 @@ def test_counts_do_not_overflow() -> None:
     half = n_tasks // 2
     assert (closure.n_must, closure.n_cannot) == (half * (half - 1), half * half)
     label = np.zeros(n_tasks, dtype=np.int32)
-    assert link_graph.count_violated_closed(label, closure, 2) == half * half
+    assert closure.count_violated(label, 2) == half * half
 
 
 @given(graphs(), st.randoms(use_true_random=False))

@@ -20,8 +20,8 @@ from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
+from tiebreak.links.chains import Chains
 from tiebreak.links.check import SIGNS, check, write_chain
-from tiebreak.links.graph.chains import Chains
 
 MOST_BLAMED = 100  # answers among which those are searched that leave too few classes
 

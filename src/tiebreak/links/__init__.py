@@ -1,17 +1,9 @@
 """Links: two tasks that must, or cannot, be the same class.
 
-`Links` is the table of what was given, `closed.py` what follows from it, `check.py` refuses links
-that cannot all hold and says why.
+`Links` is the table of what was given, `graph` what follows from it (`chains` are its proofs),
+`check` refuses links that cannot all hold and says why (`feasible`: whether they can).
 """
 
-from tiebreak.links.columns import SAMPLINGS, Sampling, as_must, as_said
-from tiebreak.links.table import Links, OnContradiction
+from tiebreak.links.table import SAMPLINGS, Links, OnContradiction, Sampling
 
-__all__ = [
-    "SAMPLINGS",
-    "Links",
-    "OnContradiction",
-    "Sampling",
-    "as_must",
-    "as_said",
-]
+__all__ = ["SAMPLINGS", "Links", "OnContradiction", "Sampling"]

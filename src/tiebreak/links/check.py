@@ -9,10 +9,18 @@ import numpy as np
 
 from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError, note
-from tiebreak.links import graph as link_graph
-from tiebreak.links.graph import Implications, Known, LinkCodes
-from tiebreak.links.graph.chains import ChainStep
-from tiebreak.links.graph.colouring import feasibility
+from tiebreak.kernels.layout import Codes
+from tiebreak.links.chains import ChainStep
+from tiebreak.links.feasible import find_classes
+from tiebreak.links.graph import (
+    OPEN,
+    Conflict,
+    Implications,
+    Known,
+    LinkCodes,
+    each_once,
+    places_in,
+)
 from tiebreak.links.table import Asker, Links, OnContradiction
 from tiebreak.options import CONTRADICTIONS, require_word
 from tiebreak.wording import agreeing, counted
@@ -149,9 +157,26 @@ def _refuse_too_few_classes(given: _Given) -> None:
                 f"With 2 classes these links cannot all hold: {shown}{places}.{way_out}"
             )
         return
-    found = feasibility(implied.closure, implied.n_classes, witness=False)
-    if found.blame is not None:
-        raise LinkError(_no_classes(given, found.blame) + way_out)
+    blame = _without_classes(implied)
+    if blame:
+        raise LinkError(_no_classes(given, blame) + way_out)
+
+
+def _without_classes(implied: Implications, group_class: Codes | None = None) -> list[int]:
+    """Return groups that cannot have classes together; none where there are none, or nobody knows.
+
+    Only groups that are apart from others are looked at: the rest, usually most, may be anything.
+    `group_class`, (n_groups,), holds known classes, OPEN elsewhere; None: none is known.
+    """
+    closure = implied.closure
+    tied = each_once(np.concatenate([closure.left, closure.right]))
+    allowed = np.ones((len(tied), implied.n_classes), dtype=bool)
+    if group_class is not None:
+        known = np.flatnonzero(group_class[tied] != OPEN)
+        allowed[known] = np.arange(implied.n_classes) == group_class[tied[known], None]
+    ends = places_in(tied, closure.left), places_in(tied, closure.right)
+    blame = find_classes(*ends, allowed).blame
+    return [] if blame is None else tied[blame].tolist()
 
 
 def _no_classes(given: _Given, blame: list[int]) -> str:
@@ -178,15 +203,15 @@ def _refuse_known(given: _Given, known: Known, *, must_hold: bool) -> None:
         raise LinkError(_known_conflict(given, known, conflicts[0]) + way_out)
     if not must_hold or implied.n_classes == 2:  # with two classes nothing else can be wrong
         return
-    found = feasibility(implied.closure, implied.n_classes, known=known.group_class, witness=False)
-    if found.blame is not None:
+    blame = _without_classes(implied, known.group_class)
+    if blame:
         raise LinkError(
             "The known labels leave no choice of classes that keeps apart what is "
-            f"cannot-linked: {_representatives(given, found.blame)}.{way_out}"
+            f"cannot-linked: {_representatives(given, blame)}.{way_out}"
         )
 
 
-def _known_conflict(given: _Given, known: Known, conflict: link_graph.Conflict) -> str:
+def _known_conflict(given: _Given, known: Known, conflict: Conflict) -> str:
     """Say how known labels and links contradict each other."""
     implied = given.implied
     kind, *ends = conflict

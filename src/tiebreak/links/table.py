@@ -1,10 +1,17 @@
-"""The table of links: one row per link, as given."""
+"""The table of links: one row per link, as given.
+
+The words of a table also say how links came about, as answers about pairs or as duplicates. Pairs
+that were drawn or asked are outcomes: "same" is one answer of two, and each task has a class of its
+own draw. Duplicates are copies of one task: the group is one draw of the class. A must-link says
+the same in both cases, but what a group of m tasks says about how common its class is differs by a
+factor of m: [eq:sampling].
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,35 +21,33 @@ from tiebreak.data import ids
 from tiebreak.data.frames import as_frame, as_html
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Column, Ids
+from tiebreak.data.ids.numbers import as_numbers, offenders
 from tiebreak.errors import LinkError, note
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.links import graph as link_graph
-from tiebreak.links.columns import (
-    Said,
-    Sampling,
-    as_must,
-    as_said,
-    as_weights,
-    check_lengths,
-    duplicates,
-    encode_ends,
-    encode_sources,
-    guess,
-    is_boolean,
-    recode_sources,
-    show_sources,
-    show_weights,
-)
-from tiebreak.links.graph import LinkCodes
+from tiebreak.links.graph import Closure, LinkCodes
+from tiebreak.options import require_word
 from tiebreak.wording import NOWHERE, Source, agreeing, counted
-
-if TYPE_CHECKING:
-    from tiebreak.links.closed import ClosedLinks
 
 SHOWN = 10  # rows
 
 Asker = Literal["fit", "session"]  # who is told the way out of a contradiction: `check`
 OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
+Sampling = Literal["pairs", "duplicates"]
+SAMPLINGS: tuple[Sampling, ...] = ("pairs", "duplicates")
+
+DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
+PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair
+MUST_WORDS = DUPLICATE_WORDS | {"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"}
+CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})
+ALLOWED = (
+    "Write must, cannot or duplicate; must-link, same, ml, +1, true and cannot-link, different, "
+    "cl, -1, false are understood too."
+)
+
+PAIR = 0
+DUPLICATE = 1
+UNSAID = -1  # the table does not say
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +57,7 @@ class Links:
     tasks[i] names task i, in order of first appearance. A link without `weight` (nan, or None for
     all) is hard: it holds. A weight > 0 is the log-odds that the link is right. `who` says where a
     link comes from, in codes of `sources`. `row` is the row of the source each came from.
-    `duplicate` says which must-links join copies of one task (`columns.py`); None: none does.
+    `duplicate` says which must-links join copies of one task; None: none does.
 
     >>> Links.from_pairs(must=[("a", "b")], cannot=[("b", "c")])
     Links(1 must, 1 cannot, 3 tasks)
@@ -94,7 +99,6 @@ class Links:
         who: Column | None = None,
         *,
         sampling: Sampling | None = None,
-        said: Said | None = None,
         frame: str = "pyarrow",
         source: Source = NOWHERE,
     ) -> Links:
@@ -104,31 +108,31 @@ class Links:
         means a hard link. Rows with the same pair, kind and source are one link; the last weight
         counts, and a change is reported. `sampling` says how links came about: "pairs" were drawn
         or asked, "duplicates" are copies of one task. None: must-links of a source without
-        cannot-links are duplicates, which is reported. `said` is what the words of a table say of
-        that, where `link` holds booleans.
+        cannot-links are duplicates, which is reported.
         """
-        check_lengths(left=left, right=right, link=link, weight=weight, who=who)
-        left_code, right_code, tasks = encode_ends(left, right, source)
-        if is_boolean(link):
+        columns = {"left": left, "right": right, "link": link, "weight": weight, "who": who}
+        lengths = {name: len(column) for name, column in columns.items() if column is not None}
+        if len(set(lengths.values())) > 1:
+            raise LinkError(f"The columns of links must be equally long; got {lengths}.")
+        left_code, right_code, tasks = _encode_ends(left, right, source)
+        if _is_boolean(link):
             must = np.array(link, dtype=bool)
+            says = np.full(len(must), UNSAID, dtype=np.int8)
         else:
-            must = as_must(link, source)
-            said = as_said(link)
-        weights = None if weight is None else as_weights(weight, source)
-        who_code, sources = (None, None) if who is None else encode_sources(who)
-        rows = np.arange(len(must))
+            must, says = _read_words(link, source)
+        who_code, sources = (None, None) if who is None else _encode_sources(who)
         given = cls(
             left_code,
             right_code,
             must,
             tasks,
-            rows,
-            weights,
-            who_code,
-            sources,
-            source,
-            frame,
-            duplicates(must, who_code, said, sampling),
+            row=np.arange(len(must)),
+            weight=None if weight is None else _as_weights(weight, source),
+            who=who_code,
+            sources=sources,
+            source=source,
+            frame=frame,
+            duplicate=_duplicates(must, who_code, says, sampling),
         )
         return _each_once(given)
 
@@ -246,20 +250,22 @@ class Links:
             return NotImplemented
         tasks = ids.merge(self.tasks, other.tasks)
         code = tasks.codes(other.tasks)
-        who, sources = _join_who(self, other)
-        both = np.concatenate
+        who = sources = None
+        if self.sources is not None or other.sources is not None:
+            sources = ids.merge(self.sources or Ids(()), other.sources or Ids(()))
+            who = np.concatenate([_who_among(self, sources), _who_among(other, sources)])
         joined = Links(
-            both([self.left, code[other.left]]),
-            both([self.right, code[other.right]]),
-            both([self.must, other.must]),
+            np.concatenate([self.left, code[other.left]]),
+            np.concatenate([self.right, code[other.right]]),
+            np.concatenate([self.must, other.must]),
             tasks,
-            np.arange(len(self) + len(other)),
-            _join_weights(self, other),
-            who,
-            sources,
-            Source("the links put together"),
-            self.frame,
-            _join_duplicates(self, other),
+            row=np.arange(len(self) + len(other)),
+            weight=_joined(self, other, "weight", np.nan),
+            who=who,
+            sources=sources,
+            source=Source("the links put together"),
+            frame=self.frame,
+            duplicate=_joined(self, other, "duplicate", False),
         )
         return _each_once(joined)
 
@@ -282,7 +288,9 @@ class Links:
         """Return must or cannot for each link; duplicate, or same, where must would mislead."""
         words = np.where(self.must, "must", "cannot").astype(object)
         is_copy = np.zeros(len(words), dtype=bool) if self.duplicate is None else self.duplicate
-        guessed = guess(self.must, self.who)  # what a reader would take must-links for
+        guessed = _guessed_duplicates(
+            self.must, self.who
+        )  # what a reader would take must-links for
         words[is_copy & ~guessed] = "duplicate"
         words[guessed & ~is_copy] = "same"
         return list(words)
@@ -295,9 +303,12 @@ class Links:
             "link": self._words(),
         }
         if self.weight is not None:
-            table["weight"] = show_weights(self.weight)
+            table["weight"] = self.weight
+            if np.isnan(self.weight).any():
+                table["weight"] = [None if each != each else each for each in self.weight.tolist()]
         if self.who is not None and self.sources is not None:
-            table["who"] = show_sources(self.sources, self.who)
+            names = [*self.sources, None]  # MISSING is -1
+            table["who"] = [names[code] for code in self.who.tolist()]
         return table
 
     def to_frame(self) -> Any:
@@ -325,14 +336,20 @@ class Links:
             note(f"{counted(n, 'must-link')} {agreeing(n, 'join')} a task to itself: dropped.")
         kept = np.flatnonzero(~itself)
         if self.weight is not None:  # of links without weight, equal ones collapse below
-            kept = np.intersect1d(kept, _last_given(self).at)
+            kept = np.intersect1d(kept, _last_given(self)[0])
         weight = None if self.weight is None else self.weight[kept]
         who = None if self.who is None else self.who[kept]
         found = link_graph.distinct(left[kept], right[kept], self.must[kept], weight, who)
         found = found._replace(row=kept[found.row])
         if self.duplicate is not None:
             found = found._replace(duplicate=self.duplicate[found.row] & found.must)
-        return found if found.weight is None else _drop_cancelled(found, found.weight)
+        cancelled = found.weight == 0.0 if found.weight is not None else np.zeros(0, dtype=bool)
+        if not cancelled.any():
+            return found
+        note(
+            f"The weights of {np.count_nonzero(cancelled):,} pairs of tasks cancel: no link there."
+        )
+        return found.keep(~cancelled)
 
     def closure(self) -> ClosedLinks:
         """Find what follows from the links without weight.
@@ -342,8 +359,6 @@ class Links:
         >>> closed, closed.groups(), closed.cannot_pairs()
         (ClosedLinks(3 must, 3 cannot), [['a', 'b', 'c']], [('a', 'd')])
         """
-        from tiebreak.links.closed import ClosedLinks
-
         codes = self.on(self.tasks)
         return ClosedLinks(self.tasks, codes, link_graph.close(len(self.tasks), codes))
 
@@ -377,15 +392,68 @@ class Links:
             )
 
 
-class _LastGiven(NamedTuple):
-    """Which rows stand for all: one for each pair, kind and source."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ClosedLinks:
+    """Groups of tasks that must be the same class, and which groups cannot be.
 
-    at: Offsets  # in the order in which each came first
-    n_changed: int  # links that came again with another weight
+    `codes` and `closure` are the same in numbers, for the functions of `tiebreak.links.graph`.
+    """
+
+    tasks: Ids
+    codes: LinkCodes = field(repr=False)
+    closure: Closure = field(repr=False)
+
+    @property
+    def n_must(self) -> int:
+        """How many pairs of tasks must be the same class."""
+        return self.closure.n_must
+
+    @property
+    def n_cannot(self) -> int:
+        """How many pairs of tasks cannot be the same class."""
+        return self.closure.n_cannot
+
+    def __repr__(self) -> str:
+        return f"ClosedLinks({self.n_must:,} must, {self.n_cannot:,} cannot)"
+
+    def groups(self) -> list[list[Hashable]]:
+        """Return the groups of two or more tasks that must be the same class."""
+        order = np.argsort(self.closure.group, kind="stable")
+        parts = np.split(order, np.cumsum(self.closure.size)[:-1])
+        return [self._named(part.tolist()) for part in parts if len(part) > 1]
+
+    def cannot_pairs(self) -> list[tuple[Hashable, Hashable]]:
+        """Return one pair per two groups that cannot be the same class: their first tasks."""
+        closure = self.closure
+        first = link_graph.first_members(closure.group, closure.n_groups)
+        left = self._named(first[closure.left].tolist())
+        right = self._named(first[closure.right].tolist())
+        return list(zip(left, right, strict=True))
+
+    def contradictions(self) -> list[list[Hashable]]:
+        """Return, for each cannot-link that must-links contradict, the chain of must-links."""
+        from tiebreak.links.chains import Chains
+
+        must = self.codes.keep(self.codes.is_hard & self.codes.must)
+        chains = Chains.along(must, two_classes=False)
+        left = self.codes.left[self.closure.conflicts].tolist()
+        right = self.codes.right[self.closure.conflicts].tolist()
+        found = (chains.shortest(*ends, same=True) for ends in zip(left, right, strict=True))
+        return [self._named([steps[0].start, *(step.end for step in steps)]) for steps in found]
+
+    def _named(self, codes: list[int]) -> list[Hashable]:
+        return [self.tasks[code] for code in codes]
 
 
-def _last_given(links: Links) -> _LastGiven:
-    """Find the rows that count: of equal ones the first, where weights differ the last."""
+# -- equal links -----------------------------------------------------------------------------------
+
+
+def _last_given(links: Links) -> tuple[Offsets, int]:
+    """Find the rows that count, one for each pair, kind and source, in the order they came first.
+
+    Of equal rows that is the first, where weights differ the last. Returns also how many links
+    came again with another weight.
+    """
     low = np.minimum(links.left, links.right)
     high = np.maximum(links.left, links.right)
     who = np.full(len(links), MISSING) if links.who is None else links.who
@@ -393,18 +461,14 @@ def _last_given(links: Links) -> _LastGiven:
     keys = np.stack([column[order] for column in (low, high, links.must, who)])
     start = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(links)])
     first = order[start]
-    if len(first) == len(links):
-        return _LastGiven(np.arange(len(links)), 0)
     in_turn = np.argsort(first)
-    if links.weight is None:
-        return _LastGiven(first[in_turn], 0)
+    if links.weight is None or len(first) == len(links):
+        return first[in_turn], 0
     length = np.diff(np.append(start, len(links)))
     last = order[start + length - 1]
     weight = np.nan_to_num(links.weight, nan=0.0)  # weights are above 0
-    differs = weight[order] != np.repeat(weight[last], length)
-    is_changed = np.logical_or.reduceat(differs, start)
-    at = np.where(is_changed, last, first)
-    return _LastGiven(at[in_turn], int(np.count_nonzero(is_changed)))
+    is_changed = np.logical_or.reduceat(weight[order] != np.repeat(weight[last], length), start)
+    return np.where(is_changed, last, first)[in_turn], int(np.count_nonzero(is_changed))
 
 
 def _each_once(links: Links) -> Links:
@@ -417,40 +481,163 @@ def _each_once(links: Links) -> Links:
     return links if len(at) == len(links) else links.select(at)
 
 
-def _drop_cancelled(found: LinkCodes, weight: Floats) -> LinkCodes:
-    cancelled = weight == 0.0
-    if not cancelled.any():
-        return found
-    note(f"The weights of {np.count_nonzero(cancelled):,} pairs of tasks cancel: no link there.")
-    return found.keep(~cancelled)
-
-
-def _join_weights(first: Links, second: Links) -> Floats | None:
-    if first.weight is None and second.weight is None:
+def _joined(first: Links, second: Links, name: str, missing: Any) -> npt.NDArray[Any] | None:
+    """Return a column of two tables one after the other; None where neither has it."""
+    columns = [getattr(first, name), getattr(second, name)]
+    if columns[0] is None and columns[1] is None:
         return None
-    return np.concatenate(
-        [
-            np.full(len(links), np.nan) if links.weight is None else links.weight
-            for links in (first, second)
-        ]
-    )
+    filled = [np.full(len(first), missing), np.full(len(second), missing)]
+    return np.concatenate([b if a is None else a for a, b in zip(columns, filled, strict=True)])
 
 
-def _join_duplicates(first: Links, second: Links) -> Mask | None:
-    if first.duplicate is None and second.duplicate is None:
-        return None
-    return np.concatenate(
-        [
-            np.zeros(len(links), dtype=bool) if links.duplicate is None else links.duplicate
-            for links in (first, second)
-        ]
-    )
+def _who_among(links: Links, sources: Ids) -> Codes:
+    """Return where links come from, in the codes of these sources."""
+    if links.who is None or links.sources is None:
+        return np.full(len(links), MISSING, dtype=np.int32)
+    return np.where(links.who == MISSING, MISSING, sources.codes(links.sources)[links.who])
 
 
-def _join_who(first: Links, second: Links) -> tuple[Codes | None, Ids | None]:
-    if first.sources is None and second.sources is None:
-        return None, None
-    sources = ids.merge(first.sources or Ids(()), second.sources or Ids(()))
-    first_who = recode_sources(first.who, first.sources, sources, len(first))
-    second_who = recode_sources(second.who, second.sources, sources, len(second))
-    return np.concatenate([first_who, second_who]), sources
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def _encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Codes, Ids]:
+    """Turn both columns of ids into codes of one list of tasks, in order of first appearance."""
+    try:
+        left_code, tasks = ids.encode(left)
+        right_code, others = ids.encode(right)
+        _refuse_missing_ids("left", left_code, source)
+        _refuse_missing_ids("right", right_code, source)
+        tasks = ids.merge(tasks, others)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, LinkError):
+            raise
+        raise LinkError(f"The ids of left and right cannot be used together: {error}.") from None
+    ends = np.column_stack([left_code, tasks.codes(others)[right_code]]).ravel()
+    found, first, inverse = np.unique(ends, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    new = np.empty(len(found), dtype=np.int32)
+    new[order] = np.arange(len(found), dtype=np.int32)
+    code = new[inverse].reshape(-1, 2)
+    return code[:, 0].copy(), code[:, 1].copy(), Ids(tasks.take(found[order]))
+
+
+def _refuse_missing_ids(side: str, codes: Codes, source: Source) -> None:
+    missing = np.flatnonzero(codes == MISSING)
+    if len(missing):
+        places = "; ".join(source.where(int(row)) for row in missing[:3])
+        n = len(missing)
+        raise LinkError(
+            f"{counted(n, 'link')} {agreeing(n, 'have')} no task id on the {side} ({places}). "
+            "Fill in the task or remove the row."
+        )
+
+
+def _encode_sources(who: Column) -> tuple[Codes | None, Ids | None]:
+    """Turn the column that says where links come from into codes, -1 where it is empty."""
+    try:
+        codes, sources = ids.encode(who)
+    except TypeError as error:
+        raise LinkError(f"A value of who cannot be used as a name: {error}.") from None
+    return (codes, sources) if len(sources) else (None, None)
+
+
+def _read_words(column: Column, source: Source) -> tuple[Mask, npt.NDArray[np.int8]]:
+    """Return which links say must, and how each says that it came about."""
+    column = _by_row(column)
+    codes, words = ids.encode(column)
+    squashed = [_squashed(word) for word in words]
+    is_must = np.array([word in MUST_WORDS for word in squashed], dtype=bool)
+    is_known = is_must | np.array([word in CANNOT_WORDS for word in squashed], dtype=bool)
+    rows = np.flatnonzero(np.isin(codes, [MISSING, *np.flatnonzero(~is_known)]))
+    if len(rows):
+        raise LinkError(
+            f"{counted(len(rows), 'link')} {agreeing(len(rows), 'are')} neither must nor cannot: "
+            f"{offenders(rows, column, source)}.\n{ALLOWED}"
+        )
+    translated = [
+        f"{word!r} as {'must' if must else 'cannot'}"
+        for word, must in zip(words, is_must, strict=True)
+        if str(word).strip().casefold() not in ("must", "cannot", "duplicate")
+    ]
+    if translated:
+        note(f"{source.name or 'The table'}: read link {', '.join(translated)}.")
+    says = np.full(len(words), UNSAID, dtype=np.int8)
+    says[[word in DUPLICATE_WORDS for word in squashed]] = DUPLICATE
+    says[[word in PAIR_WORDS for word in squashed]] = PAIR
+    return is_must[codes], says[codes]
+
+
+def _duplicates(
+    must: Mask, who: Codes | None, says: npt.NDArray[np.int8], sampling: Sampling | None
+) -> Mask | None:
+    """Return which links join duplicates; None where none does.
+
+    Parameters
+    ----------
+    says
+        (n_links,) PAIR, DUPLICATE or UNSAID, as the words of the table say.
+    sampling
+        What holds for links of which the table does not say it. None: must-links of a source that
+        gives no cannot-link are duplicates, since answers would be of both kinds; that is reported.
+    """
+    if sampling is not None:
+        require_word("sampling", sampling, SAMPLINGS)
+    found = says == DUPLICATE
+    if sampling == "duplicates":
+        found |= must & (says == UNSAID)
+    elif sampling is None:
+        guessed = _guessed_duplicates(must, who) & (says == UNSAID)
+        n_guessed = int(np.count_nonzero(guessed))
+        if n_guessed:
+            note(
+                f"{counted(n_guessed, 'must-link')} {agreeing(n_guessed, 'come')} from a source "
+                "without cannot-links: such links count as duplicates, one draw of the class per "
+                'group. sampling="pairs" (--link-sampling pairs) says that they answer questions.'
+            )
+        found |= guessed
+    return found if found.any() else None
+
+
+def _guessed_duplicates(must: Mask, who: Codes | None) -> Mask:
+    """Return the must-links of sources that give no cannot-link."""
+    source = np.zeros(len(must), dtype=np.int64) if who is None else who
+    return np.asarray(must & ~np.isin(source, source[~must]))
+
+
+def _as_weights(column: Column, source: Source) -> Floats | None:
+    """Return weights as numbers, NaN where none is given; None where no link has one."""
+    if not isinstance(column, np.ndarray):
+        column = _by_row(column)
+    weights, is_given = as_numbers(column)
+    rows = np.flatnonzero(is_given & ~((weights > 0) & np.isfinite(weights)))
+    n = len(rows)
+    if n:
+        raise LinkError(
+            f"{counted(n, 'weight')} {agreeing(n, 'are')} not a finite number above 0: "
+            f"{offenders(rows, column, source)}.\n"
+            "A weight is the log-odds that the link is right; must or cannot gives its sign. "
+            "Leave it empty for a link that holds for sure."
+        )
+    return None if np.isnan(weights).all() else weights
+
+
+def _is_boolean(column: Column) -> bool:
+    """Tell whether a column holds nothing but True and False."""
+    if ids.is_arrow(column) or hasattr(column, "__array__"):
+        return bool(np.asarray(column).dtype == bool)
+    return all(type(value) is bool for value in column)
+
+
+def _by_row(column: Column) -> Column:
+    """Return a column that can be looked up by row, and whose values can be compared."""
+    if ids.is_arrow(column):
+        return column
+    return [value if isinstance(value, Hashable) else repr(value) for value in column]
+
+
+def _squashed(word: object) -> str:
+    """Return a word in small letters without blanks and dashes: must-link is mustlink."""
+    text = str(word).strip().casefold()
+    if text.isascii() and text[:1].isalpha():  # but "- 1" is not -1
+        text = "".join(c for c in text if c not in " \t_-")
+    return text

@@ -16,7 +16,7 @@ from tiebreak.data.ids import Column, as_list
 from tiebreak.data.ids.numbers import as_numbers, offenders
 from tiebreak.data.labels import Labels
 from tiebreak.errors import GoldError, InputError, OptionError, note
-from tiebreak.links import Links, Sampling, as_must, as_said
+from tiebreak.links import Links, Sampling
 from tiebreak.tables.columns import (
     CLASS_TEXTS,
     CONTENTS,
@@ -269,8 +269,7 @@ def read_links(source: Any, *, sampling: Sampling | None = None, **options: Any)
     return Links.from_columns(
         found["left"],
         found["right"],
-        as_must(found["link"], table.source),
-        said=as_said(found["link"]),
+        found["link"],
         weight=found.get("weight"),
         who=found.get("who"),
         sampling=sampling,

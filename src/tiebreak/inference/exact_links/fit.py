@@ -26,7 +26,7 @@ from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.kernels.network import Network
 from tiebreak.links import graph as link_graph
-from tiebreak.links.graph import Closure, Implications, LinkCodes
+from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
 
 if TYPE_CHECKING:
@@ -219,25 +219,19 @@ def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> VisitC
 
 def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Take, in components still broken, any labelling that breaks nothing, if one is found."""
-    from tiebreak.links.graph.colouring import feasibility
+    from tiebreak.links.feasible import find_classes
 
     plan = links.plan
-    n_nodes = len(label)
     hard = coupling == -np.inf
     left = plan.left_visit[hard]
     right = plan.right_visit[hard]
-    component = link_graph.components(n_nodes, left, right)
-    broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
-    inside = broken[left]
-    apart = Closure(
-        group=np.arange(n_nodes, dtype=np.int32),
-        n_groups=n_nodes,
-        size=np.ones(n_nodes, np.int64),
-        left=left[inside],
-        right=right[inside],
-        conflicts=np.empty(0, dtype=np.int64),
-    )
-    allowed = links.scores > -np.inf
-    found = feasibility(apart, links.n_classes, allowed=allowed)
+    component = link_graph.components(len(label), left, right)
+    is_broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
+    broken = np.flatnonzero(is_broken).astype(np.int32)
+    inside = is_broken[left]
+    ends = [link_graph.places_in(broken, end[inside]) for end in (left, right)]
+    found = find_classes(ends[0], ends[1], links.scores[broken] > -np.inf)
     if found.group_class is not None:
-        label[broken] = found.group_class[broken]
+        label[broken] = found.group_class
+        waiting = broken[found.waiting]
+        links.backend.decode_greedily(links.scores, plan.network, coupling, waiting, label)

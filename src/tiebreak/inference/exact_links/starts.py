@@ -234,25 +234,11 @@ def _tied_softly(links: LinkCodes, n_classes: int, sure: Floats) -> tuple[Codes,
         ends = (links.left[links.must], links.right[links.must])
         group = link_graph.components(len(sure), *ends)
         return group, np.zeros_like(group)
-    forest = _spanning_forest(links, np.minimum(sure[links.left], sure[links.right]))
+    turn = np.argsort(-np.minimum(sure[links.left], sure[links.right]), kind="stable")
+    forest = link_graph.spanning_forest(len(sure), links.left, links.right, turn)  # surest first
     tied = link_graph.parity(len(sure), links.keep(forest)._replace(weight=None))
     group = np.unique(tied.root, return_inverse=True)[1].astype(np.int32)
     return group, tied.parity.astype(np.int32)
-
-
-def _spanning_forest(links: LinkCodes, sure: Floats) -> Codes:
-    """Return the places of links that join every component without a cycle, surest first."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import minimum_spanning_tree
-
-    turn = np.argsort(-sure, kind="stable")
-    n_tasks = int(max(links.left.max(initial=-1), links.right.max(initial=-1))) + 1
-    keys = link_graph.pair_keys(links.left[turn], links.right[turn], max(n_tasks, 1))
-    _, first = np.unique(keys, return_index=True)
-    kept = turn[np.sort(first)]  # one link per pair, in turn
-    cost = np.arange(1.0, len(kept) + 1.0)
-    graph = csr_array((cost, (links.left[kept], links.right[kept])), shape=(n_tasks, n_tasks))
-    return np.sort(kept[minimum_spanning_tree(graph).data.astype(np.int64) - 1])
 
 
 def at_surest(q: Floats, groups: LinkedGroups, sure: Floats) -> Floats:

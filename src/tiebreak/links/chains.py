@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tiebreak.links.graph.closure import LinkCodes
+from tiebreak.links.graph import LinkCodes
 
 
 class ChainStep(NamedTuple):
