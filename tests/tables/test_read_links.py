@@ -47,15 +47,20 @@ def test_must_and_cannot_are_not_worth_a_word(words: list[str]) -> None:
         ["true", "False"],
         [1, -1],
         [1.0, -1.0],
-        [True, False],
         pd.Series([1, -1]),
-        pd.Series([True, False]),
     ],
     ids=repr,
 )
 def test_other_words_are_translated_and_said(words: Any) -> None:
     with pytest.warns(InputNote, match=r"read link .* as must, .* as cannot"):
         assert read_links(_links(words)).must.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("link", [[True, False], pd.Series([True, False])], ids=repr)
+def test_booleans_need_no_translation(link: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_links(_links(link)).must.tolist() == [True, False]
 
 
 def test_one_other_word_among_many_is_said() -> None:
