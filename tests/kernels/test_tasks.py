@@ -179,19 +179,6 @@ def test_sums_of_rounded_q_are_exact_in_any_order(
         assert np.abs(expected[1] - totals).max() < 1e-9
 
 
-@pytest.mark.parametrize("n_classes", [3, 20])
-@pytest.mark.parametrize("by_code", [False, True])
-@pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
-def test_a_sweep_need_not_count(backend: Any, n_classes: int, by_code: bool) -> None:
-    tasks, q, *logs = some_crowd(n_classes, 700, 20, by_code=by_code)
-    counted, bare, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
-    expected = backend.sweep_tasks(counted, u, tasks, *logs)
-    found = backend.sweep_tasks(bare, v, tasks, *logs, counting=False)
-    assert found.counts.shape == (0, n_classes)
-    for one, other in zip((bare, u, *found[2:]), (counted, v, *expected[2:]), strict=True):
-        assert_same(one, other)
-
-
 @pytest.mark.parametrize("at_once", [7, 90, 1000])
 def test_a_part_has_the_responses_of_its_tasks(
     at_once: int, monkeypatch: pytest.MonkeyPatch
