@@ -17,6 +17,7 @@ GROUPS = {
     "juries": "six juries",
     "panels": "panels of 3 to 20 of their judges",
     "thinned": "ten datasets, 2 to 5 responses a task",
+    "others": "five crowds that nothing was chosen on",
 }
 SIZES = (10, 25, 50, 100)
 Row = dict[str, Any]
@@ -58,7 +59,7 @@ def set_table(results: dict[str, list[Row]]) -> list[str]:
         "differ from the vote |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in results["sets"] + results["juries"]:
+    for row in results["sets"] + results["juries"] + results["others"]:
         cells = [f"{row[method]:.3f}" for method in methods]
         lines.append(f"| {row['unit']} | {' | '.join(cells)} | {row['n_differ']:,} |")
     means = [f"{mean(results['sets'], method):.3f}" for method in methods]

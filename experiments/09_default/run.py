@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import sys
@@ -28,6 +29,13 @@ RESULTS = HERE / "results.json"
 FLOOR = 1e-4  # of a probability, before its log is taken
 GOLD_SIZES = (10, 25, 50, 100)
 LARGE = ("trec", "product", "tc_policy_en")  # left out with links, for time
+OTHERS = (
+    "data-scales/care_asset",
+    "data-sequences/pico",
+    "data-sequences/weak_BC5CDR",
+    "data-sequences/weak_LaptopReview",
+    "data-sequences/weak_NCBI-Disease",
+)
 Rows = list[tuple[str, str, str]]
 Row = dict[str, Any]
 
@@ -60,7 +68,8 @@ def read(kind: str) -> Iterator[Data]:
 
 
 def _table(path: Path) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
 
 
@@ -137,6 +146,32 @@ def part_sets() -> Iterator[Row]:
 def part_juries() -> Iterator[Row]:
     for data in read("juries"):
         yield {"unit": data.name} | compare(data)
+
+
+def part_others() -> Iterator[Row]:
+    """Crowds that nothing was chosen on: phrases in sequences, and scores from 0 to 100 in fifths.
+
+    Sequences are taken token by token, as a user would who knows nothing better.
+    """
+    for name in OTHERS:
+        (responses,) = Path(os.environ["TIEBREAK_SETS"], name).glob("responses.csv*")
+        said, known = (list(_table(path)) for path in (responses, _beside(responses, "gold.csv")))
+        if "score" in said[0]:
+            rows = [(row["task"], row["judge"], _fifth(row["score"])) for row in said]
+            truth = {row["task"]: _fifth(row["score"]) for row in known}
+        else:
+            rows = [(row["task"], row["worker"], row["label"]) for row in said]
+            truth = {row["task"]: row["label"] for row in known}
+        yield {"unit": responses.parent.name} | compare(Data(name, rows, truth))
+
+
+def _beside(path: Path, name: str) -> Path:
+    (found,) = path.parent.glob(f"{name}*")
+    return found
+
+
+def _fifth(score: str) -> str:
+    return str(min(int(float(score) // 20), 4))
 
 
 def part_panels() -> Iterator[Row]:
