@@ -25,7 +25,7 @@ from deciding import DATASETS, load
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids
-from tiebreak.inference.worker_summary.table import beta_interval
+from tiebreak.inference.worker_summary import Interval
 
 HERE = Path(__file__).parent
 N_CROWDS = 40
@@ -84,7 +84,7 @@ def plain_intervals(model: Any) -> tuple[Any, Any]:
     of_share = (np.diag(share) - np.outer(share, share)) / (alpha.sum() + 1.0)
     spread = np.diagonal(variance, axis1=1, axis2=2) @ share**2
     spread = spread + ((right @ of_share) * right).sum(axis=1)
-    return beta_interval(accuracy, spread, LEVEL), beta_interval(mean, variance, LEVEL)
+    return Interval.of(accuracy, spread, LEVEL), Interval.of(mean, variance, LEVEL)
 
 
 def cover(drawn: Drawn, accuracy: tuple, confusion: tuple) -> dict[str, float]:

@@ -10,11 +10,10 @@ import pytest
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.data.ids import Ids
-from tiebreak.inference.worker_summary import linear_response
-from tiebreak.inference.worker_summary.cells import plain_cells
-from tiebreak.inference.worker_summary.linear_response import TaskUnits
-from tiebreak.inference.worker_summary.refine import Votes, count_cells, refine
-from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
+from tiebreak.inference import worker_intervals
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.worker_intervals import Cells, Entries, Votes, refine, respond
+from tiebreak.inference.worker_summary import Interval, chance_of, verdicts
 from tiebreak.inference.workers import MODELS, WorkerCells
 
 SETTINGS = ((2, 3), (2, 10), (4, 5))  # classes, votes a task
@@ -69,21 +68,28 @@ def test_intervals_of_forty_crowds_cover(n_classes: int, n_votes: int) -> None:
 # The linear response
 
 
+def votes_of(crowd: tb.Responses) -> Votes:
+    """No task is linked."""
+    each = np.arange(crowd.n_tasks, dtype=np.int32)
+    return Votes(
+        crowd.task_of_each(), crowd.code, np.ones(crowd.n_responses), each, np.zeros_like(each)
+    )
+
+
 def small_crowd() -> tuple[tb.Responses, Any, Any, Any, Any]:
     crowd = simulate.crowd(12, 3, 2, responses_per_task=3, accuracy=0.7, random_state=0).responses
     prior = np.broadcast_to([[2.0, 1.0], [1.0, 2.0]], (3, 2, 2)).copy()
-    cells = plain_cells(WorkerCells.of_confusions(prior), np.ones(2))
-    votes = Votes(crowd.task_of_each(), crowd.code, np.ones(crowd.n_responses))
+    cells = Cells.of(WorkerCells.of_confusions(prior), ClassPrior(np.ones(2)))
+    votes = votes_of(crowd)
     rng = np.random.default_rng(1)
     q = rng.dirichlet(np.ones(2), size=12)
-    counts = count_cells(cells, votes, q, q.sum(axis=0))
+    counts = cells.tally(votes, q, q.sum(axis=0))
     return crowd, cells, votes, q, counts
 
 
 def test_the_linear_response_is_that_of_plain_loops() -> None:
     crowd, cells, votes, q, counts = small_crowd()
-    units = TaskUnits(np.arange(12, dtype=np.int32), np.zeros(12, dtype=np.int32))
-    found = linear_response.respond(cells, votes, units, q, counts)
+    found = respond(cells, votes, q, counts)
     n_cells = len(counts)
     covariance = np.zeros((n_cells, n_cells))
     for task in range(12):
@@ -98,7 +104,7 @@ def test_the_linear_response_is_that_of_plain_loops() -> None:
             covariance += q[task, k] * np.outer(added - mean, added - mean)
     response = np.zeros((n_cells, n_cells))
     slope = np.zeros((n_cells, n_cells))
-    for row in range(cells.n_rows):
+    for row in range(cells.row.max() + 1):
         of_row = np.flatnonzero(cells.row == row)
         total = counts[of_row].sum()
         response[np.ix_(of_row, of_row)] = np.diag(1.0 / counts[of_row]) - 1.0 / total
@@ -123,10 +129,9 @@ def _added(cells: Any, codes: Any, k: int) -> Any:
 def test_a_cell_alone_is_less_wide_than_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """What others do to a cell comes on top; the variance given the classes is the least."""
     _, cells, votes, q, counts = small_crowd()
-    units = TaskUnits(np.arange(12, dtype=np.int32), np.zeros(12, dtype=np.int32))
-    full = linear_response.respond(cells, votes, units, q, counts).variance()
-    monkeypatch.setattr(linear_response, "TOGETHER", 0)
-    alone = linear_response.respond(cells, votes, units, q, counts)
+    full = respond(cells, votes, q, counts).variance()
+    monkeypatch.setattr(worker_intervals, "TOGETHER", 0)
+    alone = respond(cells, votes, q, counts)
     assert (alone.variance() >= alone.own).all()
     assert alone.variance().sum() < full.sum()
 
@@ -139,7 +144,8 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
     unit = np.tile(np.arange(n_half, dtype=np.int32), 2)
     flip = np.repeat(np.array([0, int(flipped)], dtype=np.int32), n_half)
     q = np.concatenate([q[:n_half], q[:n_half, ::-1] if flipped else q[:n_half]])
-    found = linear_response._entries(cells, votes, TaskUnits(unit, flip), q)
+    united = votes._replace(unit=unit, flip=flip)
+    found = Entries.of(cells, united, q)
     code = votes.code.copy()
     if flipped:  # the other answer to a task of the other class, with its cells exchanged
         turned = found.column[: 2 * len(code)].reshape(-1, 2)
@@ -147,10 +153,9 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
         assert (turned[is_second, 0] % 2 == 1).all()
         assert (turned[~is_second, 0] % 2 == 0).all()
         return
-    merged = Votes(votes.task % n_half, code, votes.weight)
-    alone = TaskUnits(np.arange(n_half, dtype=np.int32), np.zeros(n_half, dtype=np.int32))
-    one = linear_response.respond(cells, votes, TaskUnits(unit, flip), q, counts)
-    other = linear_response.respond(cells, merged, alone, q[:n_half], counts)
+    merged = votes._replace(task=votes.task % n_half, unit=unit[:n_half], flip=flip[:n_half])
+    one = respond(cells, united, q, counts)
+    other = respond(cells, merged, q[:n_half], counts)
     assert np.allclose(one.variance(), other.variance())
 
 
@@ -177,10 +182,10 @@ def test_a_collapsed_sweep_takes_a_task_s_own_counts_away() -> None:
     """With one worker and one response a task, what is left is the prior and the other task."""
     crowd = tb.Responses.from_rows([("a", "w", 0), ("b", "w", 1)])
     prior = np.array([[[2.0, 1.0], [1.0, 2.0]]])
-    cells = plain_cells(WorkerCells.of_confusions(prior), np.ones(2))
-    votes = Votes(crowd.task_of_each(), crowd.code, np.ones(2))
+    cells = Cells.of(WorkerCells.of_confusions(prior), ClassPrior(np.ones(2)))
+    votes = votes_of(crowd)
     q = np.array([[0.8, 0.2], [0.3, 0.7]])
-    found = refine(cells, votes, q, q.sum(axis=0), np.ones(2, dtype=bool), n_sweeps=1).q
+    found = refine(cells, votes, q, q.sum(axis=0), np.ones(2, dtype=bool), n_sweeps=1)[0]
     share = np.array([1.0 + 0.3, 1.0 + 0.7])
     says_0 = np.array([2.0 / (3.0 + 0.3), 1.0 / (3.0 + 0.7)])  # task b said 1
     assert np.allclose(found[0], share * says_0 / (share * says_0).sum())
@@ -316,5 +321,6 @@ def test_who_always_says_the_common_class_is_no_better_than_chance() -> None:
     confusion = np.array([[[1.0, 0.0], [1.0, 0.0]]])
     prior = np.array([0.9, 0.1])
     chance = chance_of(confusion, prior)
-    skill = Skill(np.array([0.9]), np.array([0.88]), np.array([0.92]), chance, confusion, prior)
-    assert verdicts(skill, Ids(["no", "yes"])) == ["no better than chance"]
+    accuracy = Interval(np.array([0.9]), np.array([0.88]), np.array([0.92]))
+    words = verdicts(accuracy, chance, confusion, prior, Ids(["no", "yes"]))
+    assert words == ["no better than chance"]

@@ -88,7 +88,8 @@ class Coins(Workers):
         """Return two cells a worker."""
         code, state = np.indices((self.n_workers * self.labels, self.labels))
         is_wrong = code % self.labels != state
-        prior = np.broadcast_to(self.prior, (self.n_workers, 2)).ravel()
+        both = self.prior if self.labels > 1 else self.prior[:, [RIGHT, RIGHT]]  # none is wrong
+        prior = np.broadcast_to(both, (self.n_workers, 2)).ravel()
         return WorkerCells(
             of_code=2 * (code // self.labels) + is_wrong,
             row=np.repeat(np.arange(self.n_workers), 2),

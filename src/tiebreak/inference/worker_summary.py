@@ -1,4 +1,18 @@
-"""The table of workers: what a fitted model knows of each, and how well it knows it."""
+"""What workers are: accuracy and confusions with intervals, information, and a word for each.
+
+`chance` is how often a worker would be right who gives the same answers, as often, whatever the
+task is. Skill is the way from chance to always right: 0 is chance, 1 is perfect, below 0 is worse
+than chance.
+
+| verdict | when |
+|---|---|
+| too few to tell | the interval holds chance, and ends above a skill of `RELIABLE` |
+| no better than chance | the interval holds chance |
+| inverted | the interval ends below chance |
+| biased towards c | c is said of other classes often, and twice as often as c is missed |
+| reliable | skill of at least `RELIABLE` |
+| weak | better than chance, but not by that much |
+"""
 
 from __future__ import annotations
 
@@ -15,18 +29,13 @@ from tiebreak.data import Responses
 from tiebreak.data.frames import as_frame, as_html, as_text
 from tiebreak.data.ids import Column, Ids
 from tiebreak.errors import InputNote, NotFittedError, OptionError
-from tiebreak.inference import vb
+from tiebreak.inference import vb, worker_intervals
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Patterns
 from tiebreak.inference.stages import lay_out
 from tiebreak.inference.vb import Beliefs
-from tiebreak.inference.worker_summary import linear_response, refine
-from tiebreak.inference.worker_summary.cells import Cells, cells_of, plain_cells
-from tiebreak.inference.worker_summary.linear_response import TaskUnits
-from tiebreak.inference.worker_summary.refine import Votes
-from tiebreak.inference.worker_summary.verdicts import Skill, chance_of, verdicts
-from tiebreak.inference.workers import PLAIN, WorkerCells
-from tiebreak.inference.workers.coin import Coins
+from tiebreak.inference.worker_intervals import Cells, Spread, Votes
+from tiebreak.inference.workers import PLAIN
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.links import graph as link_graph
 from tiebreak.options import require_number
@@ -35,6 +44,10 @@ LEVEL = 0.9
 SHOWN = 10  # rows
 LEAST_COUNT = 1e-6  # of maximum likelihood without smoothing: a cell that was never used
 
+RELIABLE = 0.5  # skill
+OFTEN = 0.25  # of tasks of other classes: so often is a class said wrongly by who is biased
+TWICE = 2.0  # as often as the class is missed
+
 
 class Interval(NamedTuple):
     """An estimate, and the ends of its credible interval; all of one shape."""
@@ -42,6 +55,23 @@ class Interval(NamedTuple):
     mean: Floats
     low: Floats
     high: Floats
+
+    @classmethod
+    def of(cls, mean: Floats, variance: Floats, level: float) -> Interval:
+        """Return the central interval of the Beta distribution with this mean and variance.
+
+        >>> found = Interval.of(np.array([0.5]), np.array([1.0 / 12.0]), 0.9)
+        >>> found.low.round(3).tolist(), found.high.round(3).tolist()
+        ([0.05], [0.95])
+        """
+        inside = np.clip(mean, 1e-9, 1.0 - 1e-9)
+        widest = inside * (1.0 - inside)
+        size = widest / np.clip(variance, 1e-12, 0.999 * widest) - 1.0
+        tail = (1.0 - level) / 2.0
+        low, high = (
+            betaincinv(inside * size, (1.0 - inside) * size, each) for each in (tail, 1.0 - tail)
+        )
+        return cls(np.asarray(mean), np.minimum(low, mean), np.maximum(high, mean))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,11 +171,12 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
     (True, 5)
     """
     require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
-    accuracy, confusion = intervals(model, level)
+    if "responses_" not in vars(model):
+        raise NotFittedError(f"{type(model).__name__} was not fitted yet. Call fit first.")
     crowd = model.responses_
     prior = model.class_prior_
+    accuracy, confusion = _intervals(model, level)
     chance = chance_of(confusion.mean, prior)
-    skill = Skill(*accuracy, chance, confusion.mean, prior)
     return WorkersTable(
         model.workers_,
         model.classes_,
@@ -154,94 +185,78 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
         chance,
         information_bits(confusion.mean, prior),
         _agreement(crowd, model.labels_.label),
-        verdicts(skill, model.classes_),
+        verdicts(accuracy, chance, confusion.mean, prior, model.classes_),
         *confusion,
         level=level,
         frame=crowd.frame,
     )
 
 
-def intervals(model: Any, level: float) -> tuple[Interval, Interval]:
+def _intervals(model: Any, level: float) -> tuple[Interval, Interval]:
     """Return accuracy, (n_workers,), and confusions, (worker, truth, answer), with intervals."""
-    moments = getattr(model, "moments_", None) if "moments_" in vars(model) else None
+    moments = vars(model).get("moments_")
     if moments is not None:  # draws: their own moments
         variance = moments.confusion_square - moments.confusion**2
-        confusion = beta_interval(moments.confusion, variance, level)
+        confusion = Interval.of(moments.confusion, variance, level)
         turned = Interval(*(np.ascontiguousarray(e.transpose(0, 2, 1)) for e in confusion))
         spread = moments.accuracy_square - moments.accuracy**2
-        return beta_interval(moments.accuracy, spread, level), turned
-    cells, votes, units, q, counts = _fitted_cells(model)
-    found = linear_response.respond(cells, votes, units, q, counts)
-    return _accuracy(cells, found, level), _confusion(cells, found, level)
+        return Interval.of(moments.accuracy, spread, level), turned
+    found = _spread(model)
+    return _accuracy(found, level), _confusion(found, level)
 
 
-class _Fitted(NamedTuple):
-    cells: Cells
-    votes: Votes
-    units: TaskUnits
-    q: Floats
-    counts: Floats
+def _spread(model: Any) -> Spread:
+    """Return the cells of a fitted model and how far they may be off.
 
-
-def _fitted_cells(model: Any) -> _Fitted:
-    """Return the cells of a fitted model with their counts, refined where the model is Bayesian."""
-    if "responses_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} was not fitted yet. Call fit first.")
+    A model of variational Bayes is refined first; a committee's workers are as its probabilities
+    show them.
+    """
     crowd = model.responses_
-    votes = Votes(crowd.task_of_each(), crowd.code, crowd.weight_of_each())
-    units, moves = _units_of(model)
+    nothing = Inputs(crowd, None, None, None, None, None, None)
+    votes, moves = _votes_of(model)
     if "_warm_start" in vars(model):
         warm = model._warm_start
-        nothing = Inputs(crowd, None, None, None, None, None, None)
         problem = model._problem(Patterns(warm.tasks), nothing)
         of_workers, totals = warm.added
         beliefs = Beliefs(problem.states.prior + totals, problem.workers.prior + of_workers)
-        cells = cells_of(problem, beliefs)
-        found = refine.refine(cells, votes, warm.q, totals, moves)
-        return _Fitted(cells, votes, units, found.q, found.counts)
-    if "_opinions" in vars(model):  # a committee: workers as its probabilities show them
-        nothing = Inputs(crowd, None, None, None, None, None, None)
-        problem = model._plain_problem(PLAIN, Patterns(lay_out(crowd)), nothing)
-        q = model.probabilities_
-        cells = cells_of(problem, vb.implied_beliefs(problem, q))
-        counts = refine.count_cells(cells, votes, q, q.sum(axis=0))
-        return _Fitted(cells, votes, units, q, counts)
-    smoothing = getattr(model, "smoothing", None)
-    if smoothing is None:
+        cells = Cells.of(problem.workers.cells(beliefs.beta), problem.states)
+        q, counts = worker_intervals.refine(cells, votes, warm.q, totals, moves)
+        return worker_intervals.respond(cells, votes, q, counts)
+    patterns = Patterns(lay_out(crowd))
+    if "_opinions" in vars(model):
+        problem = model._plain_problem(PLAIN, patterns, nothing)
+    elif hasattr(model, "smoothing"):
+        smoothing = max(model.smoothing, LEAST_COUNT)
+        smoothed = type(model)(**{**model.get_params(), "smoothing": smoothing})
+        problem = smoothed._problem(patterns, nothing)
+    else:
         raise OptionError(
             f"{type(model).__name__} does not model workers, so there are no intervals to give. "
             "Use Auto, VariationalBayes, DawidSkene or GibbsSampler."
         )
-    cells = _maximum_likelihood_cells(crowd, model.worker_model, max(smoothing, LEAST_COUNT))
     q = model.probabilities_
-    counts = refine.count_cells(cells, votes, q, q.sum(axis=0))
-    return _Fitted(cells, votes, units, q, counts)
+    beliefs = vb.implied_beliefs(problem, q)
+    cells = Cells.of(problem.workers.cells(beliefs.beta), problem.states)
+    return worker_intervals.respond(cells, votes, q, cells.tally(votes, q, q.sum(axis=0)))
 
 
-def _maximum_likelihood_cells(crowd: Responses, worker_model: str, smoothing: float) -> Cells:
-    n_classes = crowd.n_classes
-    if worker_model == "coin":
-        right = smoothing * n_classes
-        prior = np.tile([right, right * max(n_classes - 1, 1)], (crowd.n_workers, 1))
-        of_workers = Coins(prior, crowd.n_workers, prior[:1], n_classes).cells(prior)
-    else:
-        flat = np.full((crowd.n_workers, n_classes, n_classes), smoothing)
-        of_workers = WorkerCells.of_confusions(flat)
-    return plain_cells(of_workers, np.full(n_classes, smoothing))
+def _votes_of(model: Any) -> tuple[Votes, Mask]:
+    """Return the responses with tasks that hard links make one, and which tasks may move.
 
-
-def _units_of(model: Any) -> tuple[TaskUnits, Mask]:
-    """Return which tasks hard links make one, and which no link and no known label holds."""
+    Those do that no link and no known label holds.
+    """
+    crowd = model.responses_
     n_tasks = len(model.tasks_)
-    unit = np.arange(n_tasks, dtype=np.int32)
     flip = np.zeros(n_tasks, dtype=np.int32)
+    alone = np.arange(n_tasks, dtype=np.int32)
+    votes = Votes(crowd.task_of_each(), crowd.code, crowd.weight_of_each(), alone, flip)
     moves = np.ones(n_tasks, dtype=bool)
     gold = None
     if model.gold_ is not None:
         gold = model.gold_.on(model.tasks_, model.classes_)
         moves[gold.task] = False
     if model.links_ is None or not len(model.links_):
-        return TaskUnits(unit, flip), moves
+        return votes, moves
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputNote)  # said when the model was fitted
         links = model.links_.on(model.tasks_)
@@ -249,29 +264,31 @@ def _units_of(model: Any) -> tuple[TaskUnits, Mask]:
     n_classes = len(model.classes_)
     may_err = model.link_error is not None or getattr(model, "link_strength_", None) is not None
     if may_err or n_classes != model.class_prior_.size or n_classes < 2:
-        return TaskUnits(unit, flip), moves
+        return votes, moves
     implied = link_graph.imply(links, n_classes, gold=gold)
     first = np.full(len(implied.group_class), n_tasks, dtype=np.int64)
     np.minimum.at(first, implied.group, implied.task)
+    unit = alone.copy()
     unit[implied.task] = first[implied.group]
     flip[implied.task] = implied.flip
     _, numbered = np.unique(unit, return_inverse=True)
-    return TaskUnits(numbered.astype(np.int32), flip), moves
+    return votes._replace(unit=numbered.astype(np.int32)), moves
 
 
-def _accuracy(cells: Cells, found: linear_response.Spread, level: float) -> Interval:
+def _accuracy(found: Spread, level: float) -> Interval:
     """Return the accuracy of each worker over the class prior."""
-    n_classes = cells.n_classes
+    cells = found.cells
+    n_classes, n_states = cells.n_classes, cells.of_code.shape[1]
     n_workers = len(cells.of_code) // n_classes
-    share = state_shares(cells, found.mean)
-    class_of = cells.of_state[0] - cells.of_state[0].min()
-    states = np.arange(cells.n_states)
+    share = np.prod(found.mean[cells.of_state], axis=0)
+    class_of = cells.class_of
+    states = np.arange(n_states)
     code = np.arange(n_workers)[:, None] * n_classes + class_of[None, :]
     right = cells.of_code[code, states[None, :]]
     prior = np.bincount(class_of, share)
     by_class = np.zeros((n_workers, n_classes))
     np.add.at(by_class.T, class_of, (found.mean[right] * (share / prior[class_of])).T)
-    worker = np.repeat(np.arange(n_workers), cells.n_states)
+    worker = np.repeat(np.arange(n_workers), n_states)
     of_class = np.repeat(np.arange(n_workers), n_classes)
     classes = np.tile(cells.of_state[0].min() + np.arange(n_classes), n_workers)
     weight = sparse.csr_array(
@@ -281,15 +298,15 @@ def _accuracy(cells: Cells, found: linear_response.Spread, level: float) -> Inte
         ),
         shape=(n_workers, len(found.mean)),
     )
-    return beta_interval(by_class @ prior, found.variance_of(weight), level)
+    return Interval.of(by_class @ prior, found.variance_of(weight), level)
 
 
-def _confusion(cells: Cells, found: linear_response.Spread, level: float) -> Interval:
+def _confusion(found: Spread, level: float) -> Interval:
     """Return the confusions of each worker by class; subtypes are taken together."""
+    cells = found.cells
     n_classes = cells.n_classes
-    share = state_shares(cells, found.mean)
-    class_of = cells.of_state[0] - cells.of_state[0].min()
-    within = share / np.bincount(class_of, share)[class_of]
+    share = np.prod(found.mean[cells.of_state], axis=0)
+    within = share / np.bincount(cells.class_of, share)[cells.class_of]
     weight = within[None, :] * cells.share
     variance = found.variance()[cells.of_code] * weight**2
     mean = found.mean[cells.of_code] * weight
@@ -301,28 +318,7 @@ def _confusion(cells: Cells, found: linear_response.Spread, level: float) -> Int
             added.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
         )
 
-    return beta_interval(by_class(mean), by_class(variance), level)
-
-
-def state_shares(cells: Cells, mean: Floats) -> Floats:
-    """Return the expected share of each state."""
-    return np.asarray(np.prod(mean[cells.of_state], axis=0))
-
-
-def beta_interval(mean: Floats, variance: Floats, level: float) -> Interval:
-    """Return the central interval of the Beta distribution with this mean and variance.
-
-    >>> found = beta_interval(np.array([0.5]), np.array([1.0 / 12.0]), 0.9)
-    >>> found.low.round(3).tolist(), found.high.round(3).tolist()
-    ([0.05], [0.95])
-    """
-    inside = np.clip(mean, 1e-9, 1.0 - 1e-9)
-    widest = inside * (1.0 - inside)
-    size = widest / np.clip(variance, 1e-12, 0.999 * widest) - 1.0
-    tail = (1.0 - level) / 2.0
-    low = betaincinv(inside * size, (1.0 - inside) * size, tail)
-    high = betaincinv(inside * size, (1.0 - inside) * size, 1.0 - tail)
-    return Interval(np.asarray(mean), np.minimum(low, mean), np.maximum(high, mean))
+    return Interval.of(by_class(mean), by_class(variance), level)
 
 
 def information_bits(confusion: Floats, class_prior: Floats) -> Floats:
@@ -352,3 +348,48 @@ def _shown(value: Any) -> object:
     if isinstance(value, str):
         return value
     return float(value) if isinstance(value, np.floating) else int(value)
+
+
+def chance_of(confusion: Floats, class_prior: Floats) -> Floats:
+    """Return how often each worker would be right with the same answers, given blindly.
+
+    >>> always_first = np.array([[[1.0, 0.0], [1.0, 0.0]]])
+    >>> chance_of(always_first, np.array([0.9, 0.1])).tolist()
+    [0.9]
+    """
+    said = np.einsum("k,wkl->wl", class_prior, confusion)
+    return np.asarray(said @ class_prior)
+
+
+def verdicts(
+    accuracy: Interval, chance: Floats, confusion: Floats, class_prior: Floats, classes: Ids
+) -> list[str]:
+    """Return a word for each worker."""
+    towards, is_biased = _bias(confusion, class_prior)
+    reliable_from = chance + RELIABLE * (1.0 - chance)
+    words = []
+    for w, (mean, low, high) in enumerate(zip(*accuracy, strict=True)):
+        if low <= chance[w] <= high:
+            word = "too few to tell" if high > reliable_from[w] else "no better than chance"
+        elif high < chance[w]:
+            word = "inverted"
+        elif is_biased[w]:
+            word = f"biased towards {classes[int(towards[w])]}"
+        else:
+            word = "reliable" if mean >= reliable_from[w] else "weak"
+        words.append(word)
+    return words
+
+
+def _bias(confusion: Floats, class_prior: Floats) -> tuple[Offsets, Mask]:
+    """Return the class that each worker says too often, and whether that is a bias."""
+    said_of_all = np.einsum("k,wkl->wl", class_prior, confusion)
+    right = np.diagonal(confusion, axis1=1, axis2=2)
+    others = np.maximum(1.0 - class_prior, np.finfo(float).tiny)
+    wrongly = (said_of_all - class_prior * right) / others  # Pr(said c | truth is not c)
+    towards = wrongly.argmax(axis=1)
+    every = np.arange(len(towards))
+    worst = wrongly[every, towards]
+    rest = (wrongly.sum(axis=1) - worst) / max(wrongly.shape[1] - 1, 1)
+    compared = np.maximum(1.0 - right[every, towards], rest)
+    return towards, (worst >= OFTEN) & (worst >= TWICE * compared)
