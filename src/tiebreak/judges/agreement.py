@@ -8,11 +8,12 @@ label. Tasks with equal counts add equal amounts, so they are kept once with the
     b      y y        y 2         one other
     c      x          x 1         none: left out everywhere
 
-Cohen's κ and copies need pairs of answers of different workers to one task, one shared row each:
+Cohen's κ and copies need, for each pair of workers, the number of tasks with some property that
+they share. A sparse table A of tasks by workers, 1 where that holds, has these numbers in AᵀA:
 
-    task   answers                shared rows
-    a      ann x, bob x, eve y    (ann, bob) (ann, eve) (bob, eve)
-    b      ann y, bob y           (ann, bob)
+    task   answers                A    ann  bob  eve     AᵀA   ann  bob  eve
+    a      ann x, bob x, eve y         1    1    1       ann   2    2    1
+    b      ann y, bob y                1    1    0       bob   2    2    1
 
 Spam and copies are reasons to look at a worker, not proof. A worker model gives little weight to
 workers that guess; it cannot see copies.
@@ -42,7 +43,7 @@ LEVELS = ("nominal", "ordinal")
 COVERAGE = 0.95  # of the bootstrap interval
 MIN_TASKS = 2  # fewer cannot be resampled
 MAX_CELLS = 1 << 24  # of counts: below it equal tasks are joined in a dense table
-MAX_SHARED_ROWS = 4_000_000  # about two seconds; of more, tasks are drawn
+MAX_SHARED = 4_000_000  # about two seconds; of more, tasks are drawn
 
 MIN_ANSWERS = 10  # a worker with fewer is not judged
 GUESSING = 1 / 3  # of the median worker's κ: a worker guesses whose upper limit stays below
@@ -105,9 +106,11 @@ def agreement_report(
         tell("ordinal α, with its interval")
         ordinal = krippendorff_alpha(counts, "ordinal", order=codes, **options)
     tell("pairs of workers")
-    rows = shared_rows(crowd, random_state=random_state)
-    kappas = cohen_kappas(crowd, rows)
+    some = few_enough(crowd, random_state)
+    kappas = cohen_kappas(some)
     tell("workers that stand out")
+    # A worker right with probability a agrees with others with about a · √percent.
+    skill = agreement_with_others(crowd).share / np.sqrt(max(percent, 1e-9))
     return AgreementReport(
         counts.n_tasks,
         percent,
@@ -117,7 +120,7 @@ def agreement_report(
         kappas.mean(),
         kappas,
         find_spam(crowd),
-        find_copies(crowd, kappas, rows, percent),
+        find_copies(some, kappas, skill),
         crowd.workers,
     )
 
@@ -324,16 +327,6 @@ def _resamples(
 # Pairs of workers
 
 
-class SharedRows(NamedTuple):
-    """Two answers of different workers to one task, one row each; `first` < `second` in code."""
-
-    task: Codes
-    first: Codes  # worker
-    second: Codes
-    label_of_first: Codes
-    label_of_second: Codes
-
-
 class CohenKappas(NamedTuple):
     """Cohen's κ of each pair of workers that share a task."""
 
@@ -350,57 +343,59 @@ class CohenKappas(NamedTuple):
         return float(self.kappa[known] @ weights / weights.sum()) if known.any() else float("nan")
 
 
-def shared_rows(responses: Responses, *, random_state: int = 0) -> SharedRows:
-    """Pair the answers of each task; of very many, those of tasks drawn at random."""
+def few_enough(responses: Responses, random_state: int = 0) -> Responses:
+    """Return responses with at most MAX_SHARED pairs of answers: all, or those to drawn tasks."""
     votes = np.diff(responses.start)
-    chosen = votes >= 2
-    n_rows = votes * (votes - 1) // 2
-    if n_rows.sum() > MAX_SHARED_ROWS:
-        order = np.random.default_rng(random_state).permutation(np.flatnonzero(chosen))
-        n_kept = int(np.searchsorted(np.cumsum(n_rows[order]), MAX_SHARED_ROWS))
-        chosen[order[max(n_kept, 1) :]] = False
-    row = np.flatnonzero(chosen[responses.task_of_each()])
-    task = responses.task_of_each()[row]
-    worker = responses.worker_of_each()[row]
-    label = responses.label_of_each()[row]
-    end = np.cumsum(np.bincount(task, minlength=responses.n_tasks))[task]
-    n_after = end - np.arange(len(row)) - 1  # answers of the same task that come later
-    left = np.repeat(np.arange(len(row)), n_after)
-    offset = np.arange(len(left)) - np.repeat(np.cumsum(n_after) - n_after, n_after)
-    right = left + 1 + offset
-    differ = worker[left] != worker[right]  # a worker may have answered twice
-    left = left[differ]
-    right = right[differ]
-    return SharedRows(task[left], worker[left], worker[right], label[left], label[right])
+    n_pairs = votes * (votes - 1) // 2
+    if n_pairs.sum() <= MAX_SHARED:
+        return responses
+    order = np.random.default_rng(random_state).permutation(np.flatnonzero(votes >= 2))
+    n_kept = int(np.searchsorted(np.cumsum(n_pairs[order]), MAX_SHARED))
+    return responses.on_tasks(np.sort(order[: max(n_kept, 1)]))
+
+
+def by_worker(
+    responses: Responses, which: Mask | slice = slice(None), values: Floats | None = None
+) -> sparse.csr_array:
+    """Count some answers, or add up their values, by task and worker, (n_tasks, n_workers).
+
+    `table.T @ table` then counts, for each pair of workers, the tasks that they share.
+    """
+    task, worker = responses.task_of_each()[which], responses.worker_of_each()[which]
+    shape = (responses.n_tasks, responses.n_workers)
+    values = np.ones(len(task)) if values is None else values[which]
+    return sparse.csr_array(sparse.coo_array((values, (task, worker)), shape=shape))
 
 
 @checks(responses=Responses)
-def cohen_kappas(responses: Responses, rows: SharedRows | None = None) -> CohenKappas:
+def cohen_kappas(responses: Responses) -> CohenKappas:
     """Return Cohen's κ of every pair of workers with shared tasks.
 
     κ = (P − E) / (1 − E): P how often both gave the same label to a shared task, E how often they
     would if each kept to its own shares of labels there.
     """
-    rows = shared_rows(responses) if rows is None else rows
-    key = rows.first.astype(np.int64) * responses.n_workers + rows.second
-    pairs, pair = np.unique(key, return_inverse=True)
-    n_pairs = len(pairs)
-    n_shared = np.bincount(pair, minlength=n_pairs)
-    n_equal = np.bincount(pair[rows.label_of_first == rows.label_of_second], minlength=n_pairs)
-    shape = (n_pairs, responses.n_classes)
-    ones = np.ones(len(pair))
-    of_first = sparse.csr_array(sparse.coo_array((ones, (pair, rows.label_of_first)), shape))
-    of_second = sparse.csr_array(sparse.coo_array((ones, (pair, rows.label_of_second)), shape))
-    by_chance = (
-        np.asarray((of_first * of_second).sum(axis=1)).ravel() / np.maximum(n_shared, 1) ** 2
-    )
-    observed = n_equal / np.maximum(n_shared, 1)
+    answered = by_worker(responses)
+    shared = answered.T @ answered
+    equal = sparse.csr_array(shared.shape)
+    chance = sparse.csr_array(shared.shape)
+    label = responses.label_of_each()
+    for k in range(responses.n_classes):
+        gives = by_worker(responses, label == k)
+        equal = equal + gives.T @ gives
+        said = gives.T @ answered  # [a, b]: how often by a, on tasks that b answered
+        chance = chance + said * said.T
+    first, second = (each.astype(np.int32) for each in sparse.triu(shared, 1).tocsr().nonzero())
+    n_shared, n_equal, n_chance = (_at(each, first, second) for each in (shared, equal, chance))
+    by_chance = n_chance / np.maximum(n_shared, 1) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        kappa = (observed - by_chance) / (1.0 - by_chance)
+        kappa = (n_equal / np.maximum(n_shared, 1) - by_chance) / (1.0 - by_chance)
     kappa[by_chance >= 1.0] = np.nan
-    first = (pairs // responses.n_workers).astype(np.int32)
-    second = (pairs % responses.n_workers).astype(np.int32)
     return CohenKappas(first, second, n_shared, n_equal, kappa)
+
+
+def _at(table: sparse.csr_array, first: Codes, second: Codes) -> npt.NDArray[np.int64]:
+    """Return the counts of pairs of workers in a table of all workers by all workers."""
+    return np.asarray(table[first, second]).ravel().astype(np.int64)
 
 
 # Suspects
@@ -489,21 +484,17 @@ def agreement_with_others(responses: Responses) -> WithOthers:
     )
 
 
-def find_copies(
-    responses: Responses, kappas: CohenKappas, rows: SharedRows, percent: float
-) -> list[Copies]:
+def find_copies(responses: Responses, kappas: CohenKappas, skill: Floats) -> list[Copies]:
     """Return pairs that share their errors, or agree on more tasks than honest workers would.
 
-    `percent` is how often two labels of a task are equal in the whole crowd.
+    `skill` is with what probability each worker is right.
     """
-    n_same, n_any = _stands_against_others(responses, kappas, rows)
+    n_same, n_any = _stand_against_others(responses, kappas)
     n_pairs = max(len(kappas.first), 1)
     usual = n_same.sum() / max(n_any.sum(), 1.0)
-    by_chance = bdtrc(n_same - 1.0, n_any.astype(np.int64), min(max(usual, 0.01), 0.99))
+    by_chance = bdtrc(n_same - 1.0, n_any, min(max(usual, 0.01), 0.99))
     shares_errors = (n_same >= LEAST_ERRORS) & (n_same >= COPIED * n_any)
     shares_errors &= by_chance < UNLIKELY / n_pairs
-    # A worker right with probability a agrees with others with about a · √percent.
-    skill = agreement_with_others(responses).share / np.sqrt(max(percent, 1e-9))
     likely = np.clip(skill[kappas.first] * skill[kappas.second], 0.5, 1.0)
     log_chance = kappas.n_shared * np.log(likely)
     always = (kappas.n_equal == kappas.n_shared) & (log_chance < np.log(UNLIKELY / n_pairs))
@@ -523,27 +514,32 @@ def find_copies(
     ]
 
 
-def _stands_against_others(
-    responses: Responses, kappas: CohenKappas, rows: SharedRows
-) -> tuple[Floats, Floats]:
+def _stand_against_others(
+    responses: Responses, kappas: CohenKappas
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Count, by pair, tasks on which both differ alike from more than half of the others.
 
     Return that and on how many tasks either of them does.
     """
+    task, label = responses.task_of_each(), responses.label_of_each()
     top, n_top = _most_frequent(responses)
-    top_there = top[rows.task]
-    rest = np.diff(responses.start)[rows.task] - 2
-    from_pair = (rows.label_of_first == top_there).astype(np.int64)
-    from_pair += rows.label_of_second == top_there
-    is_clear = (rest >= 2) & (2 * (n_top[rows.task] - from_pair) > rest)
-    same = rows.label_of_first == rows.label_of_second
-    first_alone = is_clear & (rows.label_of_first != top_there)
-    second_alone = is_clear & (rows.label_of_second != top_there)
-    keys = kappas.first.astype(np.int64) * responses.n_workers + kappas.second
-    pair = np.searchsorted(keys, rows.first.astype(np.int64) * responses.n_workers + rows.second)
-    both = np.bincount(pair[first_alone & same], minlength=len(keys))
-    either = np.bincount(pair[first_alone | second_alone], minlength=len(keys))
-    return both.astype(np.float64), either.astype(np.float64)
+    differs = label != top[task]
+    n = np.diff(responses.start)
+    # Of the n − 2 others, n_top say the top label where neither of the pair does, one less where
+    # one of the pair does.
+    is_clear = differs & ((n >= 4) & (2 * n_top > n - 2))[task]
+    is_clearer = ((n >= 4) & (2 * n_top > n))[task]
+    both = by_worker(responses, is_clear)
+    alone = by_worker(responses, is_clearer & differs).T @ by_worker(
+        responses, is_clearer & ~differs
+    )
+    alike = sparse.csr_array(alone.shape)
+    for k in range(responses.n_classes):
+        same = by_worker(responses, is_clear & (label == k))
+        alike = alike + same.T @ same
+    either = both.T @ both + alone + alone.T
+    pair = (kappas.first, kappas.second)
+    return _at(alike, *pair), _at(either, *pair)
 
 
 def _most_frequent(responses: Responses) -> tuple[Codes, Offsets]:

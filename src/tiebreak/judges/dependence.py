@@ -18,19 +18,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import t as student
 
 from tiebreak import tables
 from tiebreak.arguments import FITTED, SEED, checks
-from tiebreak.data import Responses
 from tiebreak.data.weighing import plurality
 from tiebreak.errors import InputError
-from tiebreak.judges.agreement import COPIED, LEAST_ERRORS
+from tiebreak.judges.agreement import COPIED, LEAST_ERRORS, by_worker
 from tiebreak.judges.known import LEVEL, GoldTable
-from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Mask
 
 N_BOOTSTRAP = 400
 INTERVAL = (2.5, 97.5)  # percent of the bootstrap draws
@@ -135,49 +133,68 @@ def error_dependence(model: Any, gold: Any = None, *, random_state: int | None =
     >>> bool(known.effective < blind.effective)
     True
     """
-    truth = _truth(model, gold)
-    answers = _answers(plurality(model.responses_), truth)
-    if not len(answers.task):
+    crowd = plurality(model.responses_)
+    truth = _truth(model, gold)[crowd.task_of_each()]
+    known = truth >= 0
+    if not known.any():
         raise InputError("no-known-response")
-    residual = answers.residual
-    n_of_task = np.bincount(answers.task, minlength=len(truth))
-    total = np.bincount(answers.task, weights=residual, minlength=len(truth))
-    square = np.bincount(answers.task, weights=residual**2, minlength=len(truth))
+    task, worker = crowd.task_of_each()[known], crowd.worker_of_each()[known]
+    errs = np.zeros(len(known))
+    errs[known] = crowd.label_of_each()[known] != truth[known]
+    cell = worker.astype(np.int64) * crowd.n_classes + truth[known]
+    rate = np.bincount(cell, weights=errs[known]) / np.maximum(np.bincount(cell), 1)
+    residual = np.zeros(len(known))
+    residual[known] = errs[known] - rate[cell]
+    n_of_task = np.bincount(task)
+    total, square = (
+        np.bincount(task, weights=each) for each in (residual[known], residual[known] ** 2)
+    )
     agree, spread = _sums(total, square, n_of_task)
     scored = np.flatnonzero(n_of_task)
-    n_each = len(answers.task) / len(scored)
+    n_each = len(task) / len(scored)
     found = _phi(agree, spread)
     rng = np.random.default_rng(random_state)
     drawn = rng.choice(scored, size=(N_BOOTSTRAP, len(scored)))
     again = [_phi(agree[tasks], spread[tasks]) for tasks in drawn]
     low, high = np.percentile(again, INTERVAL)
-    given = np.bincount(answers.worker, minlength=model.responses_.n_workers)
+    given = np.bincount(worker, minlength=crowd.n_workers)
     busiest = np.argsort(-given, kind="stable")[:MOST_WORKERS]
     chosen = np.sort(busiest[given[busiest] > 0])
     names = tuple(model.workers_[int(w)] for w in chosen)
-    pairs = _Pairs(answers, chosen, len(truth))
+    there, errors, residuals = (
+        by_worker(crowd, known, each)[:, chosen] for each in (None, errs, residual)
+    )
+    common = (there.T @ there).toarray()
+    agreed = (residuals.T @ residuals).toarray()
+    squares = ((residuals * residuals).T @ there).toarray()
+    scale = np.sqrt(squares * squares.T)
+    enough = (common >= LEAST_COMMON) & (scale > 0.0)
+    # Copies give the same wrong labels on nearly all tasks on which either errs.
+    of_left = (errors.T @ there).toarray()
+    either = of_left + of_left.T - (errors.T @ errors).toarray()
+    same = np.zeros(common.shape)
+    for k in range(crowd.n_classes):
+        wrong = by_worker(crowd, (errs > 0.0) & (crowd.label_of_each() == k))[:, chosen]
+        same += (wrong.T @ wrong).toarray()
+    is_copy = (either >= LEAST_ERRORS) & (same >= COPIED * either) & (common >= LEAST_COMMON)
+    left, right = np.nonzero(np.triu(is_copy, 1))
+    order = np.argsort(-same[left, right], kind="stable")
+    copies = tuple(
+        LikelyCopies(names[a], names[b], *(int(each[a, b]) for each in (common, either, same)))
+        for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
+    )
     return Dependence(
         mean_correlation=found,
         interval=(float(low), float(high)),
         n_responses=n_each,
         effective=effective(n_each, found),
         effective_interval=(effective(n_each, high), effective(n_each, low)),
-        copies=pairs.copies(names, len(model.classes_)),
+        copies=copies,
         by_gold=gold is not None,
         n_tasks=len(scored),
         workers=names,
-        correlation=pairs.correlation(),
+        correlation=np.divide(agreed, scale, out=np.full(scale.shape, np.nan), where=enough),
     )
-
-
-class _Answers(NamedTuple):
-    """Responses to tasks whose truth is known or assumed."""
-
-    task: Codes
-    worker: Codes
-    label: Codes
-    errs: Mask
-    residual: Floats  # error less the rate of this worker on this class
 
 
 def _truth(model: Any, gold: Any) -> Codes:
@@ -188,66 +205,6 @@ def _truth(model: Any, gold: Any) -> Codes:
     truth = np.full(len(model.tasks_), -1, dtype=np.int32)
     truth[known.task] = known.label
     return truth
-
-
-def _answers(responses: Responses, truth: Codes) -> _Answers:
-    task = responses.task_of_each()
-    known = truth[task] >= 0
-    task = task[known]
-    worker = responses.worker_of_each()[known]
-    label = responses.label_of_each()[known]
-    errs = label != truth[task]
-    cell = worker.astype(np.int64) * responses.n_classes + truth[task]
-    rate = np.bincount(cell, weights=errs) / np.maximum(np.bincount(cell), 1)
-    return _Answers(task, worker, label, errs, errs - rate[cell])
-
-
-class _Pairs:
-    """Tables of chosen workers by chosen workers."""
-
-    def __init__(self, answers: _Answers, chosen: Offsets, n_tasks: int) -> None:
-        self._answers = answers
-        self._chosen = chosen
-        self._n_tasks = n_tasks
-        self._there = self._columns(np.ones(len(answers.task)), answers.task)
-        self._common = (self._there.T @ self._there).toarray()
-
-    def _columns(self, values: Floats, row: Codes | Offsets, only: Any = slice(None)) -> Any:
-        """Return a sparse table of rows by chosen workers."""
-        worker = self._answers.worker
-        shape = (max(self._n_tasks, int(row.max(initial=-1)) + 1), int(worker.max()) + 1)
-        return sparse.csr_matrix((values, (row, worker[only])), shape=shape)[:, self._chosen]
-
-    def correlation(self) -> Floats:
-        """Return the correlation of the errors of two workers; nan where they share few tasks."""
-        residual = self._columns(self._answers.residual, self._answers.task)
-        agree = (residual.T @ residual).toarray()
-        square = (residual.multiply(residual).T @ self._there).toarray()
-        scale = np.sqrt(square * square.T)
-        enough = (self._common >= LEAST_COMMON) & (scale > 0.0)
-        return np.asarray(np.divide(agree, scale, out=np.full(agree.shape, np.nan), where=enough))
-
-    def copies(self, names: tuple[Hashable, ...], n_classes: int) -> tuple[LikelyCopies, ...]:
-        """Return pairs that give the same wrong labels on nearly all tasks on which either errs."""
-        answers = self._answers
-        errs = self._columns(answers.errs.astype(np.float64), answers.task)
-        of_left = (errs.T @ self._there).toarray()
-        either = of_left + of_left.T - (errs.T @ errs).toarray()
-        wrong = np.flatnonzero(answers.errs)
-        cell = answers.task[wrong].astype(np.int64) * n_classes + answers.label[wrong]
-        _, row = np.unique(cell, return_inverse=True)
-        of_label = self._columns(np.ones(len(wrong)), row, wrong)
-        same = (of_label.T @ of_label).toarray()
-        is_copy = (either >= LEAST_ERRORS) & (same >= COPIED * either)
-        is_copy &= self._common >= LEAST_COMMON
-        left, right = np.nonzero(np.triu(is_copy, 1))
-        order = np.argsort(-same[left, right], kind="stable")
-        return tuple(
-            LikelyCopies(
-                names[a], names[b], int(self._common[a, b]), int(either[a, b]), int(same[a, b])
-            )
-            for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
-        )
 
 
 class SharedErrors(NamedTuple):
