@@ -12,33 +12,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak.report import charts
-from tiebreak.report.charts import DARKEST, Chart, Whisker, clip, round_ticks
+from tiebreak.report.charts import DARKEST, Chart, clip, round_ticks
 from tiebreak.wording import printable
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>\"'&"
 
 CHARTS = {
-    "bars": charts.bars("Bars", "Some.", ("name", "n"), [HOSTILE, "b"], [3.0, 0.0]),
+    "bars": charts.bars(("Bars", "Some."), ("name", "n"), [(HOSTILE, "3"), ("b", "0")], [3.0, 0.0]),
     "histogram": charts.histogram(
-        "Histogram", "Some.", ("x", "n"), [0.0, 0.5, 1.0], [3, 0], mark=0.5, mark_text="here"
+        ("Histogram", "Some."), ("x", "n"), [0.0, 0.5, 1.0], [3, 0], mark=(0.5, "here")
     ),
     "balance": charts.balance(
-        "Balance", "Some.", ("vote", "favours"), [HOSTILE, "b", "c"], [2.0, -1.0, 0.0],
-        shown=["×7.4", "÷2.7", "×1.0"], sides=(HOSTILE, "right"),
+        ("Balance", "Some."), ("vote", "favours"), [(HOSTILE, "×7.4"), ("b", "÷2.7"), ("c", "×1")],
+        [2.0, -1.0, 0.0], sides=(HOSTILE, "right"),
     ),
     "intervals": charts.intervals(
-        "Intervals", "Some.", ("name", "value"), [HOSTILE], [(0.2, 0.5, 0.7)],
-        rows=[(HOSTILE, "0.5")], axis="share", mark=0.3, mark_text="guessing",
+        ("Intervals", "Some."), ("name", "value"), [(HOSTILE, "0.5")], [(0.5, 0.2, 0.7)],
+        axis="share", mark=(0.3, "guessing"),
     ),
     "heat_map": charts.heat_map(
-        "Heat", "Some.", [HOSTILE, "b"], [[0.9, 0.1], [None, -0.25]],
-        corner="true", row_title="true", column_title="says",
+        ("Heat", "Some."), "true", ("true", "says"), [HOSTILE, "b"], [[0.9, 0.1], [None, -0.25]]
     ),
-    "line": charts.line("Line", "Some.", ("x", "y"), [0.0, 1.0], [-3.0, -2.0], rows=[("0", "−3")]),
+    "line": charts.line(("Line", "Some."), ("x", "y"), [("0", "−3")], [(0.0, -3.0), (1.0, -2.0)]),
     "against_diagonal": charts.against_diagonal(
-        "Diagonal", "Some.", ("x", "y"), [Whisker(0.8, 0.7, 0.6, 0.9, 10)],
-        rows=[("0.8", "0.7")], axes=("stated", "right"),
+        ("Diagonal", "Some."), ("x", "y"), [("0.8", "0.7")], [(0.8, 0.7, 0.6, 0.9, 10)]
     ),
 }  # fmt: skip
 

@@ -91,15 +91,15 @@ def test_there_is_nothing_to_plot_before_a_fit() -> None:
 
 def test_the_curve_counts_every_known_label_once() -> None:
     points = calibration_curve(MODEL.labels_, CROWD.gold)
-    right = sum(point.right * point.n for point in points)
-    assert sum(point.n for point in points) == 300
+    right = sum(point["right"] * point["n"] for point in points)
+    assert sum(point["n"] for point in points) == 300
     assert right / 300 == pytest.approx(tb.evaluate.accuracy(MODEL.labels_, CROWD.gold))
-    assert all(point.low <= point.right <= point.high for point in points)
+    assert all(point["low"] <= point["right"] <= point["high"] for point in points)
 
 
 def test_its_gaps_are_those_of_the_calibration_error() -> None:
     points = calibration_curve(MODEL.labels_, CROWD.gold, bins=15)
-    gap = sum(abs(point.stated - point.right) * point.n for point in points) / 300
+    gap = sum(abs(point["stated"] - point["right"]) * point["n"] for point in points) / 300
     assert gap == pytest.approx(tb.evaluate.calibration_error(MODEL.labels_, CROWD.gold))
 
 

@@ -77,12 +77,10 @@ def _curve(points: list[FitPoint]) -> Markup:
         at = np.unique(np.linspace(0, len(points) - 1, MOST_POINTS).astype(int))
         points = [points[each] for each in at.tolist()]
     chart = charts.line(
-        "Labels expected to be wrong",
-        "After each fit.",
+        ("Labels expected to be wrong", "After each fit."),
         ("answers", "expected wrong labels"),
-        [float(point.n_answers) for point in points],
-        [point.wrong for point in points],
-        rows=[[f"{point.n_answers:,}", f"{point.wrong:,.1f}"] for point in points],
+        [(f"{point.n_answers:,}", f"{point.wrong:,.1f}") for point in points],
+        [(float(point.n_answers), point.wrong) for point in points],
     )
     return Markup(chart.html("curve"))
 

@@ -16,7 +16,9 @@ from tiebreak.data.ids import MISSING, Ids
 from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.report.charts import clip
 
+LONGEST_ID = 60  # characters of an id in a table
 LEVEL = 0.9  # of the interval of a worker's accuracy
 MOST_RESPONSES = 1_000_000  # up to which intervals come from the model's own table of workers
 FEWEST = 10  # responses: workers with fewer get no verdict
@@ -30,6 +32,8 @@ ALONE = "agrees with hardly anybody"
 TOO_FEW = "too few to tell"
 POOR = (CHANCE, WORSE, ALONE)
 
+Found = dict[str, Any]  # numbers and names that JSON can hold
+
 
 class WorkerAccuracy(NamedTuple):
     """One row per worker, in the order of the model's workers."""
@@ -39,27 +43,6 @@ class WorkerAccuracy(NamedTuple):
     high: Floats
     n_responses: npt.NDArray[np.int64]
     verdict: tuple[str, ...]
-
-
-class WorkerRow(NamedTuple):
-    """One worker in a table or picture."""
-
-    worker: str
-    responses: int
-    accuracy: float
-    low: float
-    high: float
-    verdict: str
-
-
-class CalibrationPoint(NamedTuple):
-    """Labels whose probabilities fall into one bin."""
-
-    stated: float  # mean probability
-    right: float  # share that is right
-    low: float  # of Wilson's interval of 95 %
-    high: float
-    n: int
 
 
 class ToScore(NamedTuple):
@@ -108,8 +91,8 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     return WorkerAccuracy(mean, low, high, n_responses, tuple(verdict))
 
 
-def worker_rows(model: Any, most: int, found: WorkerAccuracy | None = None) -> list[WorkerRow]:
-    """Return rows of workers, the least accurate first.
+def worker_rows(model: Any, most: int, found: WorkerAccuracy | None = None) -> list[Found]:
+    """Return what is known of some workers, the least accurate first.
 
     Of many, the half whose accuracy is surely lowest and, of the rest, those with most responses.
     """
@@ -122,14 +105,14 @@ def worker_rows(model: Any, most: int, found: WorkerAccuracy | None = None) -> l
         everyone = np.concatenate([worst, busiest])
     order = everyone[np.argsort(found.accuracy[everyone], kind="stable")]
     return [
-        WorkerRow(
-            str(model.workers_[w]),
-            int(found.n_responses[w]),
-            float(found.accuracy[w]),
-            float(found.low[w]),
-            float(found.high[w]),
-            found.verdict[w],
-        )
+        {
+            "worker": clip(model.workers_[w], LONGEST_ID),
+            "responses": int(found.n_responses[w]),
+            "accuracy": float(found.accuracy[w]),
+            "low": float(found.low[w]),
+            "high": float(found.high[w]),
+            "verdict": found.verdict[w],
+        }
         for w in order.tolist()
     ]
 
@@ -185,13 +168,13 @@ def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
     return ToScore(again.labels_, model.gold_, True)
 
 
-def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[CalibrationPoint]:
+def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Found]:
     """Return one point for each bin of stated probability that has labels in it.
 
     >>> q = np.array([[0.9, 0.1], [0.92, 0.08], [0.2, 0.8]])
     >>> labels = Labels.from_probabilities(Ids("abc"), Ids("xy"), q)
     >>> gold = Gold.from_dict({"a": "x", "b": "y", "c": "y"})
-    >>> [(point.right, point.n) for point in calibration_curve(labels, gold)]
+    >>> [(point["right"], point["n"]) for point in calibration_curve(labels, gold)]
     [(1.0, 1), (0.5, 2)]
     """
     task = labels.tasks.codes(gold.tasks)
@@ -204,16 +187,14 @@ def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Cali
     bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
     n = np.bincount(bin_of, minlength=bins)
     mean = np.bincount(bin_of, stated, minlength=bins)
-    share = np.bincount(bin_of, right, minlength=bins)
-    return [
-        CalibrationPoint(
-            float(mean[k] / n[k]),
-            float(share[k] / n[k]),
-            *wilson(float(share[k] / n[k]), int(n[k])),
-            int(n[k]),
-        )
-        for k in np.flatnonzero(n).tolist()
-    ]
+    n_right = np.bincount(bin_of, right, minlength=bins)
+    points = []
+    for k in np.flatnonzero(n).tolist():
+        share = float(n_right[k] / n[k])
+        low, high = wilson(share, int(n[k]))
+        point = {"stated": float(mean[k] / n[k]), "right": share, "low": low, "high": high}
+        points.append(point | {"n": int(n[k])})
+    return points
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:

@@ -168,15 +168,14 @@ def chart_of(found: dict[str, Any]) -> Chart | None:
     bars += [(each["chain"], each["factor"]) for each in found["links"]]
     if found["other"] is None or all(abs(math.log(factor)) < 1e-9 for _, factor in bars):
         return None
+    title = f"Why {found['task']} is {found['label']} and not {found['other']}"
+    described = f"Bars to the right favour {found['label']}, to the left {found['other']}: "
     return charts.balance(
-        f"Why {found['task']} is {found['label']} and not {found['other']}",
-        f"Bars to the right favour {found['label']}, to the left {found['other']}: "
-        "×3 makes it three times as likely.",
+        (title, f"{described}×3 makes it three times as likely."),
         ("vote or link", f"favours {found['label']} by"),
-        [name for name, _ in bars],
+        [(name, _times(factor)) for name, factor in bars],
         [math.log(factor) for _, factor in bars],
-        shown=[_times(factor) for _, factor in bars],
-        sides=(found["other"], found["label"]),
+        (found["other"], found["label"]),
     )
 
 

@@ -37,7 +37,9 @@ from tiebreak.links.check import write_chain
 from tiebreak.report.accuracy import (
     ALONE,
     FEWEST,
+    LONGEST_ID,
     POOR,
+    Found,
     ToScore,
     WorkerAccuracy,
     calibration_curve,
@@ -49,7 +51,7 @@ from tiebreak.report.accuracy import (
 )
 from tiebreak.report.charts import clip, percent
 from tiebreak.report.explain import explain_tasks
-from tiebreak.report.plots import LONGEST_ID, merge_rare_classes, thinned
+from tiebreak.report.plots import MUCH, merge_rare_classes, thinned
 from tiebreak.wording import agreeing, counted, printable
 
 FORMAT = "tiebreak-report"
@@ -76,7 +78,6 @@ GOOD = 0.8  # Krippendorff's own words for α: from here on conclusions can be d
 FAIR = 0.667  # from here on, tentative ones
 CALIBRATED = 0.05  # how far the mean probability may be from the share that is right
 NARROW = 0.2  # width of an interval of that share, from which on calibration can be judged
-MUCH = 0.2  # mean correlation of errors from which on errors are shared a lot
 LEAST_KNOWN = 20  # known tasks: fewer tell nothing of pairs of workers, nor of a panel
 MOST_JUDGES = 30  # more workers are no panel
 LEAST_SHARE = 0.2  # of the tasks, that a judge of a panel has seen in the mean
@@ -94,7 +95,6 @@ ASKED = {
 LOOK, FINE, NEXT = "Look", "Fine", "Next"
 SIGNS = (LOOK, FINE, NEXT)  # in this order at the top of the report
 
-Found = dict[str, Any]
 Watch = Callable[[str], None]
 
 
@@ -442,12 +442,11 @@ def _workers(subject: Subject) -> Found | None:
     is_poor = np.flatnonzero(np.isin(np.array(verdicts, dtype=str), POOR))
     poor = is_poor[np.argsort(-found.n_responses[is_poor], kind="stable")].tolist()
     kinds, n_each = np.unique(np.array(verdicts, dtype=str), return_counts=True)
-    rows = worker_rows(model, MOST_WORKERS, found)
     return {
         "n_workers": len(model.workers_),
         "guessing": guessing(model),
         "verdicts": dict(zip(kinds.tolist(), n_each.tolist(), strict=True)),
-        "rows": [row._replace(worker=name(row.worker))._asdict() for row in rows],
+        "rows": worker_rows(model, MOST_WORKERS, found),
         **_histogram(found.accuracy),
         "poor": [name(model.workers_[w]) for w in poor[:3]],
         "matrices": _matrices(model, found, poor),
@@ -842,7 +841,7 @@ def _scores(subject: Subject) -> Found | None:
     labels, gold, is_fitted_again = subject.to_score
     figures = evaluate.report(labels, gold)
     points = calibration_curve(labels, gold)
-    n_scored = sum(point.n for point in points)
+    n_scored = sum(point["n"] for point in points)
     by_class = sorted(figures.f_by_class.items(), key=lambda item: item[1])
     return {
         "fitted_again_without_gold": is_fitted_again,
@@ -853,8 +852,8 @@ def _scores(subject: Subject) -> Found | None:
         "log_loss": figures.log_loss,
         "brier_score": figures.brier_score,
         "calibration_error": figures.calibration_error,
-        "mean_probability": sum(point.stated * point.n for point in points) / n_scored,
-        "calibration": [point._asdict() for point in points],
+        "mean_probability": sum(point["stated"] * point["n"] for point in points) / n_scored,
+        "calibration": points,
         "n_classes": len(by_class),
         "f_by_class": [{"class": name(each), "f": f} for each, f in by_class[:MOST_CLASSES]],
     }

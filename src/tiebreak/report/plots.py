@@ -12,22 +12,22 @@ from tiebreak.data.ids import MISSING
 from tiebreak.errors import OptionError
 from tiebreak.report import charts
 from tiebreak.report.accuracy import (
+    LONGEST_ID,
     POOR,
-    CalibrationPoint,
-    WorkerRow,
+    Found,
     calibration_curve,
     dropped_by_class,
     guessing,
     labels_to_score,
     worker_rows,
 )
-from tiebreak.report.charts import Chart, Whisker, clip, number, percent
+from tiebreak.report.charts import Chart, Words, clip, number, percent
 from tiebreak.wording import counted
 
-LONGEST_ID = 60  # characters of an id in a table
 MOST_CLASSES = 12  # of a confusion matrix; the rarest are put together
 MOST_POINTS = 200  # of a line
 MOST_WORKERS = 40  # of one picture
+MUCH = 0.2  # mean correlation of errors from which on errors are shared a lot
 OTHERS = "all others"
 
 
@@ -71,7 +71,7 @@ class Plots:
             words = "Each row: of tasks of this class, how likely each answer is."
         classes = [str(name) for name in model.classes_]
         names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
-        return confusion_matrix(title, names, merged, words)
+        return confusion_matrix((title, words), names, merged)
 
     def calibration(self, gold: Any = None) -> Chart:
         """Draw stated probabilities against the share of labels that is right.
@@ -83,7 +83,7 @@ class Plots:
         if found is None:
             raise OptionError("plot-no-gold")
         points = calibration_curve(found.labels, found.gold)
-        return calibration(points, sum(point.n for point in points))
+        return calibration(points, sum(point["n"] for point in points))
 
     def bound(self) -> Chart:
         """Draw the lower bound after each iteration."""
@@ -92,56 +92,45 @@ class Plots:
             raise OptionError("plot-no-bound", model=type(model).__name__)
         points = thinned(model.bounds_, model.n_iter_)
         ending = "converged" if model.converged_ else "did not converge"
-        return charts.line(
-            "The lower bound after each iteration",
+        described = (
             f"The fit {ending} after {counted(model.n_iter_, 'iteration')}. The bound never falls; "
-            "where it is flat, nothing changes any more.",
+            "where it is flat, nothing changes any more."
+        )
+        return charts.line(
+            ("The lower bound after each iteration", described),
             ("iteration", "bound"),
-            [float(iteration) for iteration, _ in points],
-            [value for _, value in points],
-            rows=[(number(iteration), number(value, 4)) for iteration, value in points],
+            [(number(iteration), number(value, 4)) for iteration, value in points],
+            points,
         )
 
 
-def worker_accuracies(rows: Sequence[WorkerRow], n_workers: int, by_chance: float) -> Chart:
+def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -> Chart:
     """Draw how often workers are right, with intervals."""
     shown = f"{len(rows):,} of {n_workers:,} workers" if len(rows) < n_workers else "All workers"
-    return charts.intervals(
-        "How often workers are right",
+    described = (
         f"{shown}: the share of answers that are right, expected over the classes, with an "
-        "interval of 90 %. The dashed line is the accuracy of guessing.",
+        "interval of 90 %. The dashed line is the accuracy of guessing."
+    )
+    shares = [(row["accuracy"], row["low"], row["high"]) for row in rows]
+    return charts.intervals(
+        ("How often workers are right", described),
         ("worker", "responses", "accuracy", "from", "to", "verdict"),
-        [row.worker for row in rows],
-        [(row.low, row.accuracy, row.high) for row in rows],
-        rows=[
-            (
-                clip(row.worker, LONGEST_ID),
-                number(row.responses),
-                percent(row.accuracy),
-                percent(row.low),
-                percent(row.high),
-                row.verdict,
-            )
-            for row in rows
+        [
+            (row["worker"], number(row["responses"]), *map(percent, share), row["verdict"])
+            for row, share in zip(rows, shares, strict=True)
         ],
-        axis="share of answers that are right",
-        mark=by_chance,
-        mark_text="guessing",
-        stands_out=[row.verdict in POOR for row in rows],
+        shares,
+        "share of answers that are right",
+        (by_chance, "guessing"),
+        [row["verdict"] in POOR for row in rows],
     )
 
 
-def confusion_matrix(title: str, classes: Sequence[str], matrix: Any, description: str) -> Chart:
+def confusion_matrix(words: Words, classes: Sequence[str], matrix: Any) -> Chart:
     """Draw what somebody says of tasks of each class."""
-    return charts.heat_map(
-        title,
-        description,
-        [clip(name, LONGEST_ID) for name in classes],
-        [[float(value) for value in row] for row in matrix],
-        corner="true class",
-        row_title="true ↓",
-        column_title="says →",
-    )
+    names = [clip(name, LONGEST_ID) for name in classes]
+    values = [[float(value) for value in row] for row in matrix]
+    return charts.heat_map(words, "true class", ("true ↓", "says →"), names, values)
 
 
 def merge_rare_classes(
@@ -165,16 +154,18 @@ def merge_rare_classes(
     return [*(classes[int(k)] for k in kept), OTHERS], merged
 
 
-def calibration(points: Sequence[CalibrationPoint], n_tasks: int) -> Chart:
+def calibration(points: Sequence[Found], n_tasks: int) -> Chart:
     """Draw stated probabilities against the share of labels that is right."""
-    return charts.against_diagonal(
-        "Stated probability against the share that is right",
+    described = (
         f"{n_tasks:,} known labels in bins of 0.1. On the dashed line probabilities are "
-        "calibrated, below it too high. Bars are intervals of 95 %; larger dots are more labels.",
+        "calibrated, below it too high. Bars are intervals of 95 %; larger dots are more labels."
+    )
+    values = [(e["stated"], e["right"], e["low"], e["high"], e["n"]) for e in points]
+    return charts.against_diagonal(
+        ("Stated probability against the share that is right", described),
         ("stated probability", "share right", "from", "to", "labels"),
-        [Whisker(*point) for point in points],
-        rows=[tuple(map(number, point)) for point in points],
-        axes=("stated probability", "share right"),
+        [tuple(map(number, each)) for each in values],
+        values,
     )
 
 

@@ -15,12 +15,10 @@ from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.report import charts, plots
-from tiebreak.report.accuracy import CalibrationPoint, WorkerRow
-from tiebreak.report.charts import Chart, number, percent
+from tiebreak.report.accuracy import Found
 from tiebreak.report.explain import chart_of
-from tiebreak.report.measure import MUCH, SECTIONS, Found, Watch, measure, plain_words
+from tiebreak.report.measure import SECTIONS, Watch, measure, plain_words
 from tiebreak.tables.write import open_target
-from tiebreak.wording import counted
 
 GENERATOR = '<meta name="generator" content="tiebreak">'
 # Nothing may be loaded and no script may run, whatever an id or a text holds.
@@ -127,94 +125,10 @@ def render(found: Found) -> str:
         titles=titles,
         date=f"{written.day} {written:%B %Y}",
         words=plain_words(found),
-        charts=_charts(found["sections"]),
+        charts=charts,
+        plots=plots,
         chart_of=chart_of,
         style=charts.stylesheet() + charts.stylesheet("report"),
         policy=POLICY,
         generator=Markup(GENERATOR),
-    )
-
-
-def _charts(sections: Found) -> dict[str, Any]:
-    """Draw the charts of the page; those of tasks are drawn beside their cards."""
-    made: dict[str, Any] = {}
-    labels, workers, scores = sections["labels"], sections["workers"], sections["scores"]
-    if labels is not None:
-        made["sure"] = charts.histogram(
-            "How certain the labels are",
-            f"The probability of each task's label. {labels['n_doubtful']:,} labels to the left of "
-            f"the dashed line are below {labels['doubtful_below']:g}.",
-            ("probability of the label", "labels"),
-            labels["edges"],
-            labels["counts"],
-            mark=labels["doubtful_below"],
-            mark_text="doubtful",
-        )
-        made["classes"] = _classes(labels)
-    if workers is not None:
-        rows = [WorkerRow(**row) for row in workers["rows"]]
-        made["workers"] = plots.worker_accuracies(rows, workers["n_workers"], workers["guessing"])
-        made["confusion"] = [
-            plots.confusion_matrix(e["title"], e["classes"], e["matrix"], e["description"])
-            for e in workers["matrices"]
-        ]
-        if len(rows) < workers["n_workers"]:
-            made["accuracies"] = charts.histogram(
-                "How accurate workers are",
-                f"All {workers['n_workers']:,} workers by the share of answers that are right.",
-                ("accuracy", "workers"),
-                workers["edges"],
-                workers["counts"],
-            )
-    if scores is not None:
-        points = [CalibrationPoint(**point) for point in scores["calibration"]]
-        made["calibration"] = plots.calibration(points, scores["n_tasks"])
-    shared = sections["shared_errors"]
-    if shared is not None and shared["workers"]:
-        is_much = shared["n_copies"] or (shared["mean_correlation"] or 0.0) >= MUCH
-        made |= {"correlation": _correlations(shared)} if is_much else {}
-    return made
-
-
-def _classes(found: Found) -> Chart:
-    n_tasks = found["n_tasks"]
-    return charts.bars(
-        "Labels of each class",
-        "How many tasks got each class as their label.",
-        ("class", "labels", "share", "class prior", "mean probability", "doubtful"),
-        [each["class"] for each in found["classes"]],
-        [each["labels"] for each in found["classes"]],
-        shown=[
-            f"{each['labels']:,} ({percent(each['labels'] / n_tasks, 0)})"
-            for each in found["classes"]
-        ],
-        rows=[
-            (
-                each["class"],
-                number(each["labels"]),
-                percent(each["labels"] / n_tasks),
-                percent(each["prior"]),
-                number(each["mean_probability"]),
-                number(each["doubtful"]),
-            )
-            for each in found["classes"]
-        ],
-    )
-
-
-def _correlations(found: Found) -> Chart:
-    return charts.heat_map(
-        "Correlation of errors",
-        f"The {len(found['workers']):,} of {counted(found['n_workers'], 'worker')} whose errors "
-        "are most alike. 1: they always err together; 0: no more than by chance; –: itself, or too "
-        "few tasks.",
-        found["workers"],
-        [
-            [None if i == j else value for j, value in enumerate(row)]
-            for i, row in enumerate(found["correlation"])
-        ],
-        corner="worker",
-        row_title="",
-        column_title="",
-        diagonal=False,
     )
