@@ -14,6 +14,7 @@ REMOVED = (
     *("--init spectral", "inference.gibbs", "saw_all", "--saw-all", "nelder_mead"),
     *("far_links", "link_units", "link units", "local_update", "position term", "position_term"),
     *("term of position", "tb.write_labels", "tb.write_responses", "tb.write_links"),
+    *("tiebreak show", "tiebreak simulate", "tiebreak warm"),
     *("tb.write_gold", "tb.write_workers", "links_from_gold", "tb.OptionError"),
 )
 PAGES = [

@@ -186,7 +186,7 @@ def test_one_file_has_one_size_everywhere(tmp_path: Path) -> None:
     described = _run("describe", path)
     assert described.stdout.startswith(f"{size}, 2 classes\n")
     assert "votes per task: 5 to 5" in described.stdout
-    for said in (fused.stderr, described.stdout, _run("show", model).stdout):
+    for said in (fused.stderr, described.stdout, _run("describe", model).stdout):
         assert size in said
         assert "750 responses repeat" not in said
         assert "500" not in said

@@ -216,7 +216,10 @@ def test_an_interrupted_process_leaves_no_half_file(tmp_path: Path) -> None:
 
 
 def test_json_is_the_only_thing_on_stdout(run: Run, folder: Path) -> None:
-    run("simulate", "-o", ".", "--tasks", 50, "--links", 20)
+    crowd = simulate_room.crowd(50, random_state=0)
+    crowd.responses.write("responses.csv")
+    crowd.gold.write("gold.csv")
+    simulate_room.links(crowd.gold, 20, random_state=0).write("links.csv")
     fused = run("fuse", "responses.csv", "--links", "links.csv", "-o", "labels.csv", "--json")
     assert json.loads(fused.stdout)["tasks"] == 50
     scored = run("evaluate", "labels.csv", "gold.csv", "--json")

@@ -1,4 +1,4 @@
-"""Model files on the command line: fuse --save, show, predict, update, stream."""
+"""Model files on the command line: fuse --save, describe, predict, update, stream."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def vb_model(run: Run, write: Write) -> str:
     return "m.tbm"
 
 
-def test_show_says_what_is_inside(run: Run, model: str) -> None:
-    result = run("show", model)
+def test_describe_says_what_is_inside(run: Run, model: str) -> None:
+    result = run("describe", model)
     assert result.exit_code == 0
     assert "Auto, written by tiebreak" in result.stdout
     assert "240 responses" in result.stdout
-    found = json.loads(run("show", model, "--json").stdout)
+    found = json.loads(run("describe", model, "--json").stdout)
     assert (found["responses"], found["keep"]) == (240, "responses")
     assert found["classes"] == ["c0", "c1", "c2"]
 
@@ -84,7 +84,7 @@ def test_counts_keep_the_file_small(run: Run, write: Write, vb_model: str) -> No
     assert (
         run("update", vb_model, "b.csv", "--keep", "counts", "--save", "small.tbm").exit_code == 0
     )
-    found = run("show", "small.tbm")
+    found = run("describe", "small.tbm")
     assert "keeps counts" in found.stdout
     assert f"and {len(ROWS)} responses as counts" in found.stdout
     write("c.csv", as_csv([("n1", "w1", "c0")]))
@@ -97,7 +97,7 @@ def test_a_committee_needs_its_responses(run: Run, write: Write, model: str) -> 
     assert refused.exit_code == 2
     assert "VariationalBayes" in refused.stderr
     assert run("fuse", "a.csv", "--keep", "counts", "--save", "c.tbm").exit_code == 0
-    assert "VariationalBayes" in run("show", "c.tbm").stdout
+    assert "VariationalBayes" in run("describe", "c.tbm").stdout
 
 
 def test_stream_reads_events_and_tells_labels(run: Run, vb_model: str) -> None:
@@ -111,14 +111,13 @@ def test_stream_reads_events_and_tells_labels(run: Run, vb_model: str) -> None:
     assert "line 4: This is not JSON" in result.stderr
     assert json.loads(result.stdout.splitlines()[-1]) == {"done": len(rows) - 1}
     assert tb.load(vb_model).responses_.n_responses == len(ROWS)
-    assert f"events up to {len(rows) - 1}" in run("show", vb_model).stdout
+    assert f"events up to {len(rows) - 1}" in run("describe", vb_model).stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("show", "nothing.tbm"), "There is no folder"),
-        (("show", "a.csv"), "is a file"),
+        (("describe", "nothing.tbm"), "There is no folder"),
         (("predict", "nothing.tbm", "a.csv"), "There is no folder"),
         (("predict", "m.tbm", "missing.csv"), "missing.csv"),
         (("predict", "m.tbm", "a.csv", "--json"), "Name a file with -o"),

@@ -48,7 +48,6 @@ COMMANDS = (
     "predict",
     "update",
     "stream",
-    "show",
     "pack",
     "shuffle",
     "convert",
@@ -61,8 +60,6 @@ COMMANDS = (
     "select",
     "ask",
     "serve",
-    "simulate",
-    "warm",
 )
 WRITE_TABLES = ("fuse", "predict", "update", "convert", "select", "ask", "rate", "panel", "route")
 GROUPS = {"datasets": "List and fetch real crowds."}
@@ -70,7 +67,7 @@ GROUPS = {"datasets": "List and fetch real crowds."}
 OUR_FAULT = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
-COMPILING = "compiling, once: some seconds (tiebreak warm does it ahead)"
+COMPILING = "compiling, once: some seconds (python -m tiebreak.warm does it ahead)"
 
 # Arguments that messages speak of; common words count only where "=" follows.
 ARGUMENT = re.compile(

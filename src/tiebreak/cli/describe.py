@@ -1,4 +1,4 @@
-"""tiebreak describe: look at responses before they are fused."""
+"""tiebreak describe: what responses are like before they are fused, or what a model file holds."""
 
 from __future__ import annotations
 
@@ -46,11 +46,15 @@ def describe(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Look at responses before fusing them.
+    """Describe responses before they are fused, or a saved model.
 
-    What was read and how, how far workers agree, and what looks odd; with gold, also how good the
-    workers are and what errors they share (see `tiebreak panel`).
+    Of responses: what was read and how, how far workers agree, and what looks odd; with gold, also
+    how good the workers are and what errors they share. Of MODEL.tbm: what it holds; its checksums
+    are verified.
     """
+    if len(responses) == 1 and responses[0].lower().rstrip("/").endswith(".tbm"):
+        _describe_model(responses[0], as_json=as_json)
+        return
     check_files((responses, gold, tasks), ())
     from tiebreak.data.weighing import plurality
 
@@ -74,6 +78,40 @@ def describe(
     typer.echo(as_text(found))
     if about_panel is not None:
         typer.echo(f"\npanel\n{about_panel}")
+
+
+def _describe_model(path: str, *, as_json: bool) -> None:
+    """Print what a model file holds."""
+    from tiebreak.life import model_file
+
+    model_file.load(path)  # every checksum, and that all fits together
+    found = model_file.about(path)
+    typer.echo(json.dumps(found) if as_json else "\n".join(_model_lines(found)))
+
+
+def _model_lines(found: dict[str, Any]) -> list[str]:
+    kept = "responses" if found["keep"] == "responses" else "counts, not all responses"
+    lines = [
+        f"{found['estimator']}, written by tiebreak {found['tiebreak']} (version "
+        f"{found['version']} of model files)",
+        f"keeps {kept}; {found['bytes'] / 2**20:,.2f} MiB, all as written",
+    ]
+    parts = [found["size"]]
+    if found["links"]:
+        parts.append(counted(found["links"], "link"))
+    if found["gold"]:
+        parts.append(f"{found['gold']:,} gold")
+    lines.append(", ".join(parts))
+    if found["responses_counted_only"]:
+        lines.append(f"and {found['responses_counted_only']:,.0f} responses as counts")
+    shares = zip(found["classes"], found["class_shares"], strict=True)
+    classes = [f"{name} {share:.1%}" for name, share in shares]
+    lines.append(f"{counted(len(classes), 'class')}: {first_few(classes, MAX_SHOWN)}")
+    if found["worker_model"]:
+        lines.append(f"worker model: {found['worker_model']}")
+    if found["stream"]:
+        lines.append(f"a stream has seen events up to {found['stream']['seq']:,}")
+    return lines
 
 
 def _panel(given: InputTables, tell: Callable[[str], None]) -> PanelReport:

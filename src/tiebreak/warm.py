@@ -1,51 +1,23 @@
-"""tiebreak warm: compile everything ahead, for containers and first fits that must be fast."""
+"""Compile everything ahead: `python -m tiebreak.warm`, for images and first fits that must be fast.
+
+Compiled code is kept beside the package, or where NUMBA_CACHE_DIR says, and used from then on.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from tiebreak.cli.arguments import Quiet, split_list
-from tiebreak.cli.messages import print_message, stages
+__all__ = ["compile_all"]
 
 TASKS = 70_000  # with four responses each: enough for every compiled way in
 CLASSES = (2, 3, 4, 5, 6, 7, 8, 11)  # kernels are compiled for each number up to 8, and for more
 LINKS = 4_000
-
-
-def warm(
-    classes: Annotated[
-        str | None,
-        typer.Option(help="Only for so many classes, such as 2,5. [all]", metavar="N,…"),
-    ] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Compile everything ahead.
-
-    Compiled code is kept beside the package, or where NUMBA_CACHE_DIR says, and used from then on.
-    """
-    began = time.monotonic()
-    with stages(quiet=quiet) as tell, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for stage in compile_all(_numbers(classes)):
-            tell(stage)
-    if not quiet:
-        print_message(f"compiled everything in {time.monotonic() - began:.0f} s")
-
-
-def _numbers(classes: str | None) -> Sequence[int]:
-    if classes is None:
-        return CLASSES
-    parts = split_list(classes)
-    if not all(part.isdecimal() and int(part) >= 2 for part in parts):
-        raise typer.BadParameter(f"--classes takes numbers of 2 or more; got {classes!r}.")
-    return [int(part) for part in parts]
 
 
 def compile_all(numbers: Sequence[int] = CLASSES) -> Iterator[str]:
@@ -89,3 +61,21 @@ def _read_all_ways(folder: Path, responses: object) -> object:
     tb.read_responses(numbers)
     tb.read_responses({name: column.astype("int64") for name, column in numbers.items()})
     return read
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tiebreak.warm", description=__doc__)
+    words = "numbers of classes to compile for (default: every number that has code of its own)"
+    parser.add_argument("classes", nargs="*", type=int, default=CLASSES, help=words)
+    numbers = parser.parse_args().classes
+    if min(numbers) < 2:
+        parser.error("a crowd has 2 classes or more")
+    began = time.monotonic()
+    warnings.simplefilter("ignore")
+    for stage in compile_all(numbers):
+        sys.stdout.write(f"{stage} …\n")
+    sys.stdout.write(f"compiled everything in {time.monotonic() - began:.0f} s\n")
+
+
+if __name__ == "__main__":
+    _main()
