@@ -301,7 +301,6 @@ ELSEWHERE = {  # not called with values of a user's own, or tried below
     "datasets.load",  # as `info`, of what is on this machine
     "datasets.names",
     "datasets.path",
-    "selection.compare",  # gone; it says so
 }
 paths = (f"session{n}.db" for n in itertools.count())
 

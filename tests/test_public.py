@@ -18,6 +18,7 @@ from pages import output_of, steps
 
 import tiebreak as tb
 
+NUMBER = re.compile(r"\d+\.\d+")  # the last digits of a probability may be the processor's
 ROOT = Path(__file__).resolve().parent.parent
 
 DOCS = [*sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "experiments").rglob("*.md"))]
@@ -197,7 +198,9 @@ def test_the_python_of_the_readme_prints_what_it_shows(examples: Path) -> None:
     for code, output in shown:
         done = run_python("-W", "ignore", "-c", code, cwd=examples)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == output
+        numbers = [NUMBER.findall(each) for each in (done.stdout, output)]
+        assert [float(n) for n in numbers[0]] == pytest.approx([float(n) for n in numbers[1]])
+        assert NUMBER.sub("#", done.stdout) == NUMBER.sub("#", output)
     assert len(tb.read_labels(examples / "verdicts.csv")) == 50
 
 

@@ -25,7 +25,6 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 MOST_WHOLE = 2**63 - 1  # what arrays can count
-MOST_SHOWN = 100  # characters of a value in a message
 MADE_BY = {  # where an argument of a class comes from
     "Gold": "as tb.read_gold returns it",
     "Labels": "as tb.read_labels returns it",
@@ -76,9 +75,9 @@ def whole(least: int | None = None, most: int = MOST_WHOLE) -> Rule:
     def check(name: str, value: Any) -> None:
         is_whole = isinstance(value, Integral) and not isinstance(value, bool)
         if not is_whole or int(value) < lowest:
-            raise refused(name, words, value)
+            raise OptionError.must_be(name, words, value)
         if int(value) > most:
-            raise refused(name, f"at most {most:,}", value)
+            raise OptionError.must_be(name, f"at most {most:,}", value)
 
     return check
 
@@ -104,7 +103,7 @@ def of_type(words: str, *kinds: type) -> Rule:
 
     def check(name: str, value: Any) -> None:
         if not isinstance(value, kinds):
-            raise refused(name, words, value)
+            raise OptionError.must_be(name, words, value)
 
     return check
 
@@ -119,7 +118,7 @@ def having(*attributes: str, words: str = "a fitted model") -> Rule:
             except NotFittedError:
                 raise
             except AttributeError:
-                raise refused(name, words, value) from None
+                raise OptionError.must_be(name, words, value) from None
 
     return check
 
@@ -127,13 +126,6 @@ def having(*attributes: str, words: str = "a fitted model") -> Rule:
 def has_parts(row: Any, n: int) -> bool:
     """Say whether a row has n parts; a text is one."""
     return hasattr(row, "__len__") and not isinstance(row, str | bytes) and len(row) == n
-
-
-def refused(name: str, words: str, value: Any) -> OptionError:
-    """Say what an argument must be, and what was given."""
-    text = repr(value)
-    shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
-    return OptionError(f"{name} must be {words}; got {shown}.")
 
 
 def _seed(name: str, value: Any) -> None:
@@ -147,7 +139,7 @@ def _seed(name: str, value: Any) -> None:
     else:
         is_seed = not isinstance(value, bool)
     if not is_seed:
-        raise refused(name, "None, a whole number from 0 on or a generator", value)
+        raise OptionError.must_be(name, "None, a whole number from 0 on or a generator", value)
 
 
 def _flag(name: str, value: Any) -> None:
@@ -155,24 +147,24 @@ def _flag(name: str, value: Any) -> None:
     kind = type(value)
     is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
     if not isinstance(value, bool) and not is_numpys:
-        raise refused(name, "True or False", value)
+        raise OptionError.must_be(name, "True or False", value)
 
 
 def _several(name: str, value: Any) -> None:
     """Take lists, sets and the like; a text is one thing."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
-        raise refused(name, "a list", value)
+        raise OptionError.must_be(name, "a list", value)
 
 
 def _column(name: str, value: Any) -> None:
     """Take columns: lists, arrays and the like, whose length is known; "ab" is two ids."""
     if not isinstance(value, Sized) or isinstance(value, bytes | Mapping):
-        raise refused(name, "a column, such as a list", value)
+        raise OptionError.must_be(name, "a column, such as a list", value)
 
 
 def _callable(name: str, value: Any) -> None:
     if not callable(value):
-        raise refused(name, "a function", value)
+        raise OptionError.must_be(name, "a function", value)
 
 
 def _rule(rule: Rule | type) -> Rule:

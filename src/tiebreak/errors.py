@@ -62,7 +62,12 @@ NOT_THE_CALLER = (
 
 # A sentence with {fields}, or a function of the fields that returns one.
 Message = str | Callable[..., str]
-MESSAGES: dict[str, Message] = {}
+MESSAGES: dict[str, Message] = {  # those of all packages; each adds its own
+    "wrong-value": "{name} must be {words}; got {value}.",
+    "not-fitted": "{name} was not fitted yet. Call fit first.",
+    "extra-missing": "{what} needs {package}. Install it with: pip install 'tiebreak[{extra}]'",
+}
+MOST_SHOWN = 100  # characters of a value in a message
 
 
 def register(messages: Mapping[str, Message]) -> None:
@@ -126,9 +131,16 @@ class OptionError(TiebreakError, ValueError):
     """An argument is out of range or unknown."""
 
     @classmethod
+    def must_be(cls, name: str, words: str, value: object) -> OptionError:
+        """Say what an argument must be, and what was given."""
+        text = repr(value)
+        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+        return cls("wrong-value", name=name, words=words, value=shown)
+
+    @classmethod
     def unknown(cls, name: str, value: object, allowed: Sequence[str]) -> OptionError:
         """Describe a word that is not one of those allowed."""
-        return cls(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        return cls.must_be(name, f"one of {', '.join(map(repr, allowed))}", value)
 
 
 class FileError(TiebreakError, OSError):
@@ -153,7 +165,7 @@ class MissingExtraError(TiebreakError, ImportError):
     @classmethod
     def needed(cls, package: str, extra: str, what: str) -> MissingExtraError:
         """Say which extra brings the package that `what` needs."""
-        return cls(f"{what} needs {package}. Install it with: pip install 'tiebreak[{extra}]'")
+        return cls("extra-missing", what=what, package=package, extra=extra)
 
 
 class InputNote(Coded, UserWarning):

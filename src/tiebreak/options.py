@@ -46,13 +46,13 @@ def require_number(
     """
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not (least <= value <= most and above < value < below):
-        raise OptionError(f"{name} must be {words}; got {value!r}.")
+        raise OptionError.must_be(name, words, value)
 
 
 def require_count(name: str, value: Any, least: int) -> None:
     """Refuse what is no whole number from `least` on."""
     if not _is_count(value, least):
-        raise OptionError(f"{name} must be {least} or more, a whole number; got {value!r}.")
+        raise OptionError.must_be(name, f"{least} or more, a whole number", value)
 
 
 def _is_count(value: Any, least: int) -> bool:
@@ -75,7 +75,7 @@ def check_common(options: Mapping[str, Any]) -> None:
             least = LEAST_COUNTS_OR_NONE[name]
             if not _is_count(value, least):
                 words = f"None or a whole number from {least} on"
-                raise OptionError(f"{name} must be {words}; got {value!r}.")
+                raise OptionError.must_be(name, words, value)
         elif name in ("tol", "smoothing"):
             require_number(name, value, "0 or more", least=0.0)
         elif name == "dependence":
@@ -84,14 +84,12 @@ def check_common(options: Mapping[str, Any]) -> None:
         elif name == "gold_weight" and not (isinstance(value, str) and value == AUTO):
             require_number(name, value, "'auto' or a number above 0", above=0.0)
         elif name in ("accelerate", "progress") and not isinstance(value, bool):
-            raise OptionError(f"{name} must be True or False; got {value!r}.")
+            raise OptionError.must_be(name, "True or False", value)
         elif name == "on_contradiction":
             require_word(name, value, CONTRADICTIONS)
         elif name == "trust" and not isinstance(value, Mapping | None):
-            raise OptionError(
-                "trust is a mapping of workers to numbers of right answers, such as {'ann': 50}; "
-                f"got {value!r}."
-            )
+            words = "a mapping of workers to numbers of right answers, such as {'ann': 50}"
+            raise OptionError.must_be(name, words, value)
 
 
 def as_floats(name: str, given: Any) -> Any:
@@ -101,7 +99,7 @@ def as_floats(name: str, given: Any) -> Any:
     try:
         return np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise OptionError(f"{name} must be made of numbers; got {given!r}.") from None
+        raise OptionError.must_be(name, "made of numbers", given) from None
 
 
 def option(
@@ -154,21 +152,14 @@ class ExactLinkOptions:
     def __post_init__(self) -> None:
         if self.decode is not None:
             require_word("ExactLinkOptions.decode", self.decode, DECODINGS)
-        if isinstance(self.error, str):
-            if self.error != LEARN:
-                gone = " 'auto' and 'asked' are gone: 'learn' does their work."
-                raise OptionError(
-                    f"ExactLinkOptions.error must be a number, 'learn' or None; got {self.error!r}."
-                    f"{gone if self.error in ('auto', 'asked') else ''}"
-                )
-        elif self.error is not None:
+        if self.error is not None and not (isinstance(self.error, str) and self.error == LEARN):
             name = "ExactLinkOptions.error"
             words = "a number between 0 and 0.5, both excluded, 'learn' or None"
             require_number(name, self.error, words, above=0.0, below=0.5)
         if not _is_error_prior(self.error_prior):
-            raise OptionError(
-                "ExactLinkOptions.error_prior must be (wrong, right) with 0 < wrong < right; "
-                f"got {self.error_prior!r}."
+            name = "ExactLinkOptions.error_prior"
+            raise OptionError.must_be(
+                name, "(wrong, right) with 0 < wrong < right", self.error_prior
             )
 
     @property
@@ -209,15 +200,12 @@ class MeanFieldOptions:
     def __post_init__(self) -> None:
         require_word("MeanFieldOptions.schedule", self.schedule, SCHEDULES)
         if not isinstance(self.closure, bool):
-            raise OptionError(
-                f"MeanFieldOptions.closure must be True or False; got {self.closure!r}."
-            )
+            raise OptionError.must_be("MeanFieldOptions.closure", "True or False", self.closure)
         strength = self.strength
         if isinstance(strength, str):
             if strength != "grid":
-                raise OptionError(
-                    f"MeanFieldOptions.strength must be a number or 'grid'; got {strength!r}."
-                )
+                name = "MeanFieldOptions.strength"
+                raise OptionError.must_be(name, "a number or 'grid'", strength)
         elif strength is not None:
             words = "0 or more and finite, 'grid' or None"
             require_number("MeanFieldOptions.strength", strength, words, least=0.0)

@@ -245,11 +245,6 @@ def test_what_cannot_be_asked_is_said(options: dict[str, Any], said: str) -> Non
         tb.selection.questions(model, **options)
 
 
-def test_the_former_name_says_the_new_one() -> None:
-    with pytest.raises(OptionError, match=r"now selection\.questions"):
-        tb.selection.compare(None, link=1.0)
-
-
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_the_mix_puts_more_right_than_labels_for_the_same_cost(n_classes: int) -> None:
     """A label costs three: what is known once serves many cheap questions."""

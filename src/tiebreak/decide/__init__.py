@@ -7,6 +7,7 @@
 - `votes`: how many more votes until the expected cost is below a limit, on which tasks, by whom
 """
 
+from tiebreak.decide import messages as messages
 from tiebreak.decide import routing
 from tiebreak.decide.accuracy import AccuracyEstimate
 from tiebreak.decide.costs import CostMatrix, read_cost_matrix

@@ -77,10 +77,7 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
 def _from_array(cost: Floats, classes: Ids) -> CostMatrix:
     n_classes = len(classes)
     if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):
-        raise OptionError(
-            f"cost_matrix must have shape ({n_classes}, {n_classes}), truth by decision in the "
-            f'order of classes_, or one column more for "abstain"; got {cost.shape}.'
-        )
+        raise OptionError("cost-shape", n_classes=n_classes, shape=cost.shape)
     names = [str(name) for name in classes]
     if cost.shape[1] > n_classes:
         names.append(NO_LABEL[0])
@@ -103,10 +100,7 @@ def _from_mapping(rows: Mapping[Any, Mapping[Any, float]], classes: Ids) -> Cost
 def _from_table(table: Table, classes: Ids) -> CostMatrix:
     folded = [name.strip().casefold() for name in table.names]
     if TRUTH not in folded:
-        raise InputError(
-            f"{table.title} has no column {TRUTH!r}. A cost matrix has one row per true class: "
-            "truth, then one column per decision."
-        )
+        raise InputError("cost-no-truth", title=table.title, column=TRUTH)
     at = folded.index(TRUTH)
     others = [i for i in range(len(folded)) if i != at]
     truth, *columns = table.read([at, *others])
@@ -124,9 +118,7 @@ def _in_order(rows: list[str], classes: Ids, title: str) -> list[str]:
     missing = [name for name in wanted if name not in rows]
     unknown = [name for name in rows if name not in wanted]
     if missing or unknown or len(set(rows)) < len(rows):
-        what = f"no row for {', '.join(missing)}" if missing else "rows that are no class, or twice"
-        more = f"; unknown: {', '.join(unknown)}" if unknown else ""
-        raise InputError(f"{title}: {what}{more}. It needs one row per class: {', '.join(wanted)}.")
+        raise InputError("cost-rows", title=title, missing=missing, unknown=unknown, classes=wanted)
     return wanted
 
 
@@ -136,17 +128,17 @@ def _checked(cost: Floats, names: list[str], classes: Ids, title: str) -> CostMa
     unknown = [name for name in names if name not in known and name not in NO_LABEL]
     if unknown:
         raise InputError(
-            f"{title}: decisions {', '.join(unknown)} are neither classes nor "
-            f"{' or '.join(NO_LABEL)}. The classes are {', '.join(known)}."
+            "cost-unknown-decision",
+            title=title,
+            unknown=unknown,
+            open_names=NO_LABEL,
+            classes=list(known),
         )
     label = np.array([known.get(name, -1) for name in names], dtype=np.int32)
     if not (label >= 0).any() or (label < 0).sum() > 1:
-        raise InputError(
-            f"{title} needs at least one class to decide for, and at most one of "
-            f"{' and '.join(NO_LABEL)}."
-        )
+        raise InputError("cost-decisions", title=title, open_names=NO_LABEL)
     if not np.isfinite(cost).all():
-        raise InputError(f"{title}: every truth and decision needs a cost, a finite number.")
+        raise InputError("cost-not-finite", title=title)
     open_last = np.argsort(label < 0, kind="stable")
     return CostMatrix(
         np.ascontiguousarray(cost[:, open_last]),

@@ -172,7 +172,7 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     {'a': 'bad', 'b': 'bad'}
     """
     if "probabilities_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} was not fitted yet. Call fit first.")
+        raise NotFittedError("not-fitted", name=type(model).__name__)
     costs = read_cost_matrix(cost_matrix, model.classes_)
     q = model.probabilities_
     expected = costs.expected(q)
@@ -240,9 +240,7 @@ def _leave_open(
 ) -> tuple[CostMatrix, Codes, Floats]:
     """Leave the decisions open that cost most; an open one costs nothing."""
     if costs.may_abstain:
-        raise OptionError(
-            f"cost_matrix says already what {costs.decisions[-1]!r} costs: leave out abstain_rate."
-        )
+        raise OptionError("cost-of-abstaining", decision=costs.decisions[-1])
     n_open = int(rate * len(decision))
     dearest = np.argsort(-least, kind="stable")[:n_open]
     wider = CostMatrix(

@@ -129,7 +129,7 @@ def plan(
     cost = np.stack([done, person, asked])[choice, np.arange(len(q))]
     route = tuple(ROUTES[c] for c in choice.tolist())
     if model.calibration_ is None:
-        note("Probabilities of this model are not scaled by shared errors; the plan trusts them.")
+        note("probabilities-not-scaled")
     return Route(
         route,
         np.where(choice == 2, whom, -1).astype(np.int32),
@@ -257,7 +257,7 @@ def _prices(judge: Any, responses: Responses) -> dict[int, float]:
         codes = responses.workers.codes(list(judge))
         unknown = [str(name) for name, c in zip(judge, codes.tolist(), strict=True) if c < 0]
         if unknown:
-            raise OptionError(f"These judges gave no response: {', '.join(unknown[:5])}.")
+            raise OptionError("judges-without-response", names=unknown)
         prices = dict(zip(codes.tolist(), judge.values(), strict=True))
     else:
         prices = dict.fromkeys(range(responses.n_workers), judge)

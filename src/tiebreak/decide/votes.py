@@ -175,7 +175,7 @@ def _allowed(model: Any, workers: Iterable[Hashable] | None) -> Codes:
         everybody = model.workers_.codes(names)
         unknown = [name for name, w in zip(names, everybody, strict=True) if w == MISSING]
         if unknown or not names:
-            raise OptionError(f"workers names nobody who answered: {unknown}.")
+            raise OptionError("workers-without-response", names=unknown)
     bits = _bits(model.confusion_[everybody], model.class_prior_)
     return everybody[np.argsort(-bits, kind="stable")]
 

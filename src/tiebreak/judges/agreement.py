@@ -30,7 +30,7 @@ from scipy import sparse
 from scipy.special import bdtrc
 
 from tiebreak import tables
-from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, refused, whole
+from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, whole
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.data.weighing import plurality
@@ -263,7 +263,7 @@ def krippendorff_alpha(
 def _checked_order(order: npt.ArrayLike, n_classes: int) -> npt.NDArray[np.int64]:
     given = as_floats("order", order)
     if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
-        raise refused("order", f"the codes 0 to {n_classes - 1}, each once", order)
+        raise OptionError.must_be("order", f"the codes 0 to {n_classes - 1}, each once", order)
     return np.asarray(given, dtype=np.int64)
 
 

@@ -42,7 +42,7 @@ def find_classes(left: Codes, right: Codes, allowed: Mask) -> Feasibility:
     Examples
     --------
     >>> ends = np.array([0, 0, 1]), np.array([1, 2, 2])
-    >>> find_classes(*ends, np.ones((3, 3), dtype=bool)).group_class.tolist()
+    >>> find_classes(*ends, np.ones((3, 3), dtype=bool)).waiting.tolist()  # any order will do
     [0, 1, 2]
     >>> find_classes(*ends, np.ones((3, 2), dtype=bool)).blame
     [0, 1, 2]

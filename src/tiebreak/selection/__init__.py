@@ -10,11 +10,12 @@
 [('label', 'c')]
 """
 
+from tiebreak.selection import messages as messages
 from tiebreak.selection.asking import STRATEGIES, Pairs, Strategy, pairs
 from tiebreak.selection.draws import margins
 from tiebreak.selection.kinds import KINDS
 from tiebreak.selection.offers import Offer, Offers
-from tiebreak.selection.questions import compare, questions
+from tiebreak.selection.questions import questions
 
 __all__ = [
     "KINDS",
@@ -23,7 +24,6 @@ __all__ = [
     "Offers",
     "Pairs",
     "Strategy",
-    "compare",
     "margins",
     "pairs",
     "questions",

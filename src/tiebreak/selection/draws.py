@@ -48,9 +48,7 @@ def margins(q: npt.ArrayLike) -> Floats:
     """
     of_class = as_floats("q", q)
     if of_class.ndim != 2 or of_class.shape[1] < 2:
-        raise OptionError(
-            f"Pairs need probabilities of two classes or more; got shape {of_class.shape}."
-        )
+        raise OptionError("margin-shape", shape=of_class.shape)
     top_two = np.partition(of_class, -2, axis=1)[:, -2:]
     return np.asarray(top_two[:, 1] - top_two[:, 0])
 
@@ -133,5 +131,5 @@ def _draw_partners(
 
 def _count(n: Any) -> int:
     if n < 0:
-        raise OptionError(f"n, the number of pairs, must be 0 or more; got {n!r}.")
+        raise OptionError.must_be("n, the number of pairs,", "0 or more", n)
     return int(n)

@@ -102,7 +102,7 @@ def questions(
     """
     priced = check_costs(kinds, costs)
     if len(model.classes_) < 2:
-        raise OptionError("There is one class only, so there is nothing to ask.")
+        raise OptionError("nothing-to-ask")
     rng = np.random.default_rng(random_state)
     return choose_questions(model, task_state(model, among), n, kinds, priced, rng)
 
@@ -251,16 +251,16 @@ def _cautious(worth: Floats, kinds: Sequence[str], n_classes: int, ratio: float)
 def check_costs(kinds: Sequence[str], costs: Costs | None) -> Costs:
     """Return the cost of every kind, and refuse what is none."""
     if isinstance(kinds, str) or not len(kinds):
-        raise OptionError(f"kinds must name one kind of question or more; got {kinds!r}.")
+        raise OptionError.must_be("kinds", "one kind of question or more", kinds)
     for name in (*kinds, *(costs or ())):
         require_word("A kind of question", name, KINDS)
     if len(set(kinds)) < len(kinds):
-        raise OptionError(f"kinds must name each kind once; got {', '.join(kinds)}.")
+        raise OptionError("kinds-twice", kinds=list(kinds))
     found = {**DEFAULT_COSTS, **(costs or {})}
     for name, cost in found.items():
         if isinstance(cost, Mapping):
             if name != "vote":
-                raise OptionError(f"The cost of {name} must be one number; got {cost!r}.")
+                raise OptionError.must_be(f"The cost of {name}", "one number", cost)
         else:
             require_cost(name, cost)
     return found
@@ -272,11 +272,3 @@ def _with_costs(kind: QuestionKind, cost: float | Mapping[Hashable, float]) -> Q
 
 def _one_cost(cost: float | Mapping[Hashable, float]) -> float:
     return 1.0 if isinstance(cost, Mapping) else float(cost)
-
-
-def compare(*_: object, **__: object) -> Offers:
-    """Refuse the former name, with what to write now."""
-    raise OptionError(
-        "selection.compare is now selection.questions: kinds=('same', 'label', 'vote') instead of "
-        "link=, gold= and vote=, and costs={'same': 1.0, 'label': 2.0}."
-    )

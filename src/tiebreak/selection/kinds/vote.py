@@ -60,7 +60,7 @@ class OneMoreVote:
         codes = model.workers_.codes(names).astype(np.int64)
         if len(codes) and codes.min() < 0:
             unknown = names[int(codes.argmin())]
-            raise OptionError(f"vote names a worker who gave no response: {unknown!r}.")
+            raise OptionError("vote-of-unknown-worker", name=unknown)
         price = np.array([require_cost("vote", each) for each in self._workers.values()])
         is_free = ~np.isin(codes, answered)
         return codes[is_free], price[is_free]
@@ -69,5 +69,5 @@ class OneMoreVote:
 def require_cost(kind: str, cost: float) -> float:
     """Refuse a cost that is not above 0."""
     if not (np.isfinite(cost) and cost > 0.0):
-        raise OptionError(f"The cost of a {kind} must be above 0 and finite; got {cost!r}.")
+        raise OptionError.must_be(f"The cost of a {kind}", "above 0 and finite", cost)
     return float(cost)

@@ -1,0 +1,38 @@
+"""What errors and notes about decisions say, by code."""
+
+from __future__ import annotations
+
+from tiebreak.errors import Message, register
+
+MESSAGES: dict[str, Message] = {
+    # cost matrices
+    "cost-shape": "cost_matrix must have shape ({n_classes}, {n_classes}), truth by decision in "
+    'the order of classes_, or one column more for "abstain"; got {shape}.',
+    "cost-no-truth": "{title} has no column {column!r}. A cost matrix has one row per true class: "
+    "truth, then one column per decision.",
+    "cost-rows": lambda title, missing, unknown, classes: (
+        f"{title}: "
+        + (f"no row for {', '.join(missing)}" if missing else "rows that are no class, or twice")
+        + (f"; unknown: {', '.join(unknown)}" if unknown else "")
+        + f". It needs one row per class: {', '.join(classes)}."
+    ),
+    "cost-unknown-decision": lambda title, unknown, open_names, classes: (
+        f"{title}: decisions {', '.join(unknown)} are neither classes nor "
+        f"{' or '.join(open_names)}. The classes are {', '.join(classes)}."
+    ),
+    "cost-decisions": lambda title, open_names: (
+        f"{title} needs at least one class to decide for, and at most one of "
+        f"{' and '.join(open_names)}."
+    ),
+    "cost-not-finite": "{title}: every truth and decision needs a cost, a finite number.",
+    "cost-of-abstaining": "cost_matrix says already what {decision!r} costs: leave out "
+    "abstain_rate.",
+    # who may be asked
+    "probabilities-not-scaled": "Probabilities of this model are not scaled by shared errors; the "
+    "plan trusts them.",
+    "judges-without-response": lambda names: (
+        f"These judges gave no response: {', '.join(names[:5])}."
+    ),
+    "workers-without-response": "workers names nobody who answered: {names}.",
+}
+register(MESSAGES)
