@@ -13,14 +13,15 @@ import pytest
 from page.served import Client, Server, lead, serving
 
 import tiebreak as tb
-from tiebreak.ask import Desk
+from tiebreak.ask import Desk, Question
 from tiebreak.ask.log import Event
+from tiebreak.ask.results import choices_of
 from tiebreak.ask.storage import FitPoint
 from tiebreak.errors import InputError
 from tiebreak.page import app, watch
 from tiebreak.page.guard import Tokens, clean_name
 from tiebreak.page.room import Contents, Room, markdown_below
-from tiebreak.page.watch import Wanted, listing, pace, questions_to
+from tiebreak.page.watch import listing, pace, questions_to
 
 
 @pytest.fixture
@@ -33,12 +34,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_the_list_begins_with_the_tasks_in_most_doubt(desk: Desk) -> None:
-    found = listing(desk, desk.last_fit(), Wanted())
+    found = listing(desk, desk.last_fit(), {})
     assert found["n_found"] == 60
     assert found["n_pages"] == 3
     shares = [row["probability"] for row in found["rows"]]
     assert shares == sorted(shares)
-    last = listing(desk, desk.last_fit(), Wanted(page=99))
+    last = listing(desk, desk.last_fit(), {"page": "99"})
     assert len(last["rows"]) == 20
     assert last["rows"][-1]["probability"] >= shares[-1]
 
@@ -60,20 +61,20 @@ def test_labels_that_differ_from_the_vote_are_counted(desk: Desk) -> None:
 
 
 def test_the_list_is_searched_by_words_class_probability_and_worker(desk: Desk) -> None:
-    def rows(wanted: Wanted) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = listing(desk, desk.last_fit(), wanted)["rows"]
+    def rows(**query: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = listing(desk, desk.last_fit(), query)["rows"]
         return found
 
-    assert [row["text"] for row in rows(Wanted(words="NUMBER 17"))] == ["text number 17"]
+    assert [row["text"] for row in rows(words="NUMBER 17")] == ["text number 17"]
     name = desk.job.responses.classes[1]
-    assert {row["label"] for row in rows(Wanted(label=name))} == {name}
-    assert all(row["probability"] <= 0.6 for row in rows(Wanted(high=0.6)))
-    assert listing(desk, desk.last_fit(), Wanted(high=0.6))["n_found"] < 60
+    assert {row["label"] for row in rows(label="1")} == {name}
+    assert all(row["probability"] <= 0.6 for row in rows(high="0.6"))
+    assert listing(desk, desk.last_fit(), {"high": "0.6"})["n_found"] < 60
     worker = str(desk.job.responses.workers[0])
-    theirs = rows(Wanted(worker=worker))
+    theirs = rows(worker=worker)
     assert theirs
     assert all(worker in {str(v.worker) for v in desk.votes(row["task"])} for row in theirs)
-    assert rows(Wanted(worker="nobody")) == []
+    assert rows(worker="nobody") == []
 
 
 def test_people_are_counted_and_contradicted_by_the_labels(desk: Desk) -> None:
@@ -113,7 +114,7 @@ def test_the_pace_is_that_of_the_last_hour() -> None:
 
 
 def test_a_label_by_hand_replaces_the_last_one(desk: Desk) -> None:
-    room = Room(desk, Tokens(), Contents.of({}, desk.job))
+    room = Room(desk, Tokens(), Contents({}, desk.job))
     lead = room.tokens.new_visitor("lead", is_lead=True)
     task = desk.job.responses.tasks[3]
     names = list(desk.job.responses.classes)
@@ -156,15 +157,13 @@ def test_markdown_makes_no_link_picture_or_script(text: str) -> None:
 def test_files_without_a_folder_are_refused_and_addresses_are_not_fetched(desk: Desk) -> None:
     task = desk.job.responses.tasks[0]
     with pytest.raises(InputError) as error:
-        Contents.of({"image": {task: "a.png"}}, desk.job)
+        Contents({"image": {task: "a.png"}}, desk.job)
     assert error.value.code == "media-needed"
     with pytest.warns(tb.errors.InputNote) as caught:
-        closed = Contents.of({"image": {task: "https://example.org/a.png"}}, desk.job)
+        closed = Contents({"image": {task: "https://example.org/a.png"}}, desk.job)
     assert [getattr(each.message, "code", "") for each in caught] == ["remote-media"]
     assert closed.show(task)["image"] is None
-    opened = Contents.of(
-        {"image": {task: "https://example.org/a.png"}}, desk.job, allows_remote=True
-    )
+    opened = Contents({"image": {task: "https://example.org/a.png"}}, desk.job, allows_remote=True)
     assert opened.show(task)["image"] == "https://example.org/a.png"
     for other in (
         "http://example.org/a.png",
@@ -172,7 +171,7 @@ def test_files_without_a_folder_are_refused_and_addresses_are_not_fetched(desk: 
         "//example.org/a.png",
         "data:x",
     ):
-        odd = Contents.of({"image": {task: other}}, desk.job, allows_remote=True)
+        odd = Contents({"image": {task: other}}, desk.job, allows_remote=True)
         assert odd.show(task)["image"] is None
 
 
@@ -183,7 +182,7 @@ def test_names_are_cleaned() -> None:
 
 
 def test_a_person_settles_what_is_theirs_and_is_not_talked_out_of_the_rest(desk: Desk) -> None:
-    room = Room(desk, Tokens(), Contents.of({}, desk.job))
+    room = Room(desk, Tokens(), Contents({}, desk.job))
     now = desk.log.snapshot()
     assert desk.background is not None
     desk.background.choose_by(desk.last_fit(), now)
@@ -194,9 +193,8 @@ def test_a_person_settles_what_is_theirs_and_is_not_talked_out_of_the_rest(desk:
         """Answer; return whether this person is asked to settle a contradiction."""
         question = desk.session(who).question(task)
         visitor = room.tokens.new_visitor(who, is_lead=False)
-        return (
-            room.answer(visitor, room.sign(question, visitor), str(label)).contradiction is not None
-        )
+        form = {"question": room.sign(question, visitor), "says": str(label)}
+        return room.act(visitor, "answer", form)["contradiction"] is not None
 
     assert names[0] != names[1]
     assert not says("ann", 0)
@@ -232,12 +230,12 @@ def test_times_are_said_as_people_say_them() -> None:
 
 
 def test_it_ends_when_nothing_is_left_in_doubt(desk: Desk) -> None:
-    room = Room(desk, Tokens(), Contents.of({}, desk.job))
+    room = Room(desk, Tokens(), Contents({}, desk.job))
     desk.start()
     visitor = room.tokens.new_visitor("ann", is_lead=False)
     ann = desk.session("ann")
     for task, label in desk.last_fit().model.labels_.best().items():
-        assert room.screen(visitor).finished is None
+        assert room.act(visitor)["finished"] is None
         with desk.lock:
             ann.answer(ann.question(task), label)
         desk.model()
@@ -245,12 +243,10 @@ def test_it_ends_when_nothing_is_left_in_doubt(desk: Desk) -> None:
             break
     assert desk.progress().asked >= 20
     assert desk.progress().finished is None  # a desk without target would go on
-    screen = room.screen(visitor)
-    assert (screen.finished, screen.question) == ("sure", None)
-    undone = room.undo(visitor)
-    assert undone.about is not None
-    assert undone.question is not None
-    assert undone.question.task == undone.about.task  # to be answered again
+    screen = room.act(visitor)
+    assert (screen["finished"], screen["question"]) == ("sure", None)
+    undone = room.act(visitor, "undo")
+    assert undone["question"].task == undone["about"].task  # to be answered again
 
 
 @pytest.mark.parametrize(
@@ -265,18 +261,27 @@ def test_the_question_is_put_in_words(tmp_path: Path, wording: str | None, asked
     votes = [("a", "ann", "cat"), ("b", "ann", "dog")]
     means = {"cat": "Any feline."}
     with Desk(tmp_path / "s.db", votes, wording=wording, class_texts=means) as desk:
-        room = Room(desk, Tokens(), Contents.of({}, desk.job))
+        room = Room(desk, Tokens(), Contents({}, desk.job))
         ann = desk.session("ann")
-        assert room.asks(ann.question("a", "b")) == asked
-        assert room.asks(ann.question("a")) == "Which class is this?"
-        is_cat = ann.question("a", label="cat")
-        assert (room.asks(is_cat), room.meaning(is_cat)) == ("Is this “cat”?", "Any feline.")
-        assert [each["meaning"] for each in room.buttons(ann.question("a"))] == [
-            "Any feline.", None, None,
-        ]  # fmt: skip
         visitor = room.tokens.new_visitor("ann", is_lead=False)
+        desk.start()
+        screen = room.act(visitor)
+
+        def shown(question: Question) -> str:
+            screen.update(question=question, choices=choices_of(question), finished=None)
+            filled = app.page("question.html", room=room, visitor=visitor, is_part=False, **screen)
+            return bytes(filled.body).decode()
+
+        is_cat = ann.question("a", label="cat")
+        assert asked in shown(ann.question("a", "b"))
+        assert "Any feline." not in shown(ann.question("a", "b"))
+        assert "Which class is this?" in shown(ann.question("a"))
+        assert shown(ann.question("a")).count("Any feline.") == 1
+        assert "Is this “cat”?" in shown(is_cat)
+        assert "Any feline." in shown(is_cat)
         for question in (is_cat, ann.question("a"), ann.question("b", "a")):
-            assert room.answer(visitor, room.sign(question, visitor), "1").about is not None
+            form = {"question": room.sign(question, visitor), "says": "1"}
+            assert room.act(visitor, "answer", form)["about"] is not None
         assert [str(each) for each in desk.answers()] == ["a ≠ cat", "a = dog", "b ≠ a"]
 
 

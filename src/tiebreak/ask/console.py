@@ -140,8 +140,7 @@ class Conversation:
     def _change(self, do: Callable[..., T], *arguments: Any) -> T:
         """Record something, and let the worker know."""
         made = self._in_turn(do, *arguments)
-        if self._session.desk.background is not None:
-            self._session.desk.background.wake(self._session.who)
+        self._session.desk.wake(self._session.who)
         return made
 
     def _next(self) -> Question | None:

@@ -180,6 +180,11 @@ class Desk:
         if self.background is not None:
             self.background.start(fit, now)
 
+    def wake(self, who: str | None) -> None:
+        """Let the worker know that somebody said something, where there is a worker."""
+        if self.background is not None:
+            self.background.wake(who)
+
     def close(self) -> None:
         """Close the file; what was answered stays."""
         if self.background is not None:

@@ -81,6 +81,10 @@ class Choices(NamedTuple):
         """How many keys a number has."""
         return max((len(key) for key in self.by_key if key.isdigit()), default=1)
 
+    def keys_of(self, answer: Hashable) -> list[str]:
+        """Return the keys that give an answer."""
+        return [key for key, says in self.by_key.items() if says == answer]
+
     def prompt(self) -> str:
         """Return keys and words, such as "s same  d different  ? can't tell"."""
         answers = {} if self.is_listed else self.by_key

@@ -87,7 +87,7 @@ def serve(
         found = _contents(texts, asking)
         shown = found.get("text") if texts else texts_of_export(responses, asking.question)
         desk = asking.desk(session, given, shown, kinds, background=True)
-        contents = Contents.of(found, desk.job, media, allows_remote=allow_remote)
+        contents = Contents(found, desk.job, media, allows_remote=allow_remote)
         listening = app.bind(host, port)
         tell("fitting")
         desk.start()

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import mimetypes
 import socket
 import statistics
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
@@ -34,8 +33,9 @@ from tiebreak.page.guard import (
     TimedProtocol,
     Visitor,
     clean_name,
+    is_loopback,
 )
-from tiebreak.page.room import MEDIA, Room, Screen
+from tiebreak.page.room import MEDIA, Room, whole
 from tiebreak.report import charts
 from tiebreak.templating import environment
 from tiebreak.wording import counted
@@ -50,34 +50,6 @@ SWITCH = 0.0005  # seconds after which a fit lets a request go on, instead of 0.
 KEPT_ALIVE = 15  # seconds that an idle connection stays open
 
 
-class Call(NamedTuple):
-    """A request that was let in: from whom, and the fields of its form or query."""
-
-    request: Request
-    visitor: Visitor
-    form: dict[str, str]
-
-    @property
-    def has_script(self) -> bool:
-        """Whether htmx sent it, so that a part of a page suffices."""
-        return self.request.headers.get("hx-request") == "true"
-
-    def whole(self, name: str, default: str = "") -> int:
-        """Read a number of 0 or more."""
-        text = self.form.get(name) or default
-        if not (text.isascii() and text.isdigit() and len(text) <= 12):
-            raise PageError("bad-number")
-        return int(text)
-
-    def share(self, name: str, default: float) -> float:
-        """Read a number between 0 and 1."""
-        try:
-            value = float(self.form.get(name) or default)
-        except ValueError:
-            return default
-        return min(max(value, 0.0), 1.0) if value == value else default
-
-
 class _Pages:
     """What answers requests."""
 
@@ -86,12 +58,12 @@ class _Pages:
         self.desk = room.desk
 
     def routes(self) -> list[Route | Mount]:
-        people = [
-            ("GET", "/ask", self.ask_part),
-            ("POST", "/answer", self.answer),
-            ("POST", "/skip", self.skip),
-            ("POST", "/undo", self.undo),
-            ("POST", "/keep", self.keep),
+        people: list[tuple[str, str, Callable[[Request], Response]]] = [
+            ("GET", "/ask", partial(self.act, "ask")),
+            ("POST", "/answer", partial(self.act, "answer")),
+            ("POST", "/skip", partial(self.act, "skip")),
+            ("POST", "/undo", partial(self.act, "undo")),
+            ("POST", "/keep", partial(self.act, "keep")),
             ("GET", "/why", self.why),
             ("GET", "/changed", self.changed),
             ("GET", "/media/{path:path}", self.media),
@@ -119,11 +91,15 @@ class _Pages:
         ]
 
     def _for(
-        self, handler: Callable[[Call], Response], *, lead: bool = False, named: bool = True
-    ) -> Callable[[Request], Awaitable[Response]]:
-        """Let in those who may use an address; handlers run in threads."""
+        self, handler: Callable[[Request], Response], *, lead: bool = False, named: bool = True
+    ) -> Callable[[Request], Response]:
+        """Let in those who may use an address.
 
-        def checked(request: Request, form: dict[str, str]) -> Response:
+        Handlers run in threads, and find the visitor and the fields of the form, or of the query,
+        in `request.state`.
+        """
+
+        def checked(request: Request) -> Response:
             visitor: Visitor | None = request.scope["visitor"]
             if visitor is None:
                 raise PageError("not-let-in", status=403)
@@ -133,12 +109,11 @@ class _Pages:
                 return RedirectResponse("/", status_code=303)
             if lead and not visitor.is_lead:
                 raise PageError("leads-only", status=403)
-            return handler(Call(request, visitor, form))
+            request.state.visitor = visitor
+            request.state.form = read_form(request)
+            return handler(request)
 
-        async def answer(request: Request) -> Response:
-            return await run_in_threadpool(checked, request, await read_form(request))
-
-        return answer
+        return checked
 
     # Coming in
 
@@ -151,25 +126,24 @@ class _Pages:
         who, _ = self._invited(signed)
         return self._page("join.html", who=who, invitation=signed)
 
-    async def join(self, request: Request) -> Response:
-        form = await read_form(request)
-        who, key = self._invited(form.get("invitation", ""))
-        visitor = await run_in_threadpool(self.room.join, who, key, request.scope["visitor"])
+    def join(self, request: Request) -> Response:
+        who, key = self._invited(read_form(request).get("invitation", ""))
+        visitor = self.room.join(who, key, request.scope["visitor"])
         if visitor is None:
             raise PageError("used-invitation", status=403)
         return self._with_cookie(request, visitor, RedirectResponse("/", status_code=303))
 
     def _invited(self, signed: str) -> tuple[str, str]:
-        invited = self.room.tokens.invited(signed)
-        if invited is None:
-            raise PageError("bad-invitation", status=403)
-        return invited
+        match self.room.tokens.read("invitation", signed):
+            case [str(who), str(key)]:
+                return who, key
+        raise PageError("bad-invitation", status=403)
 
-    async def ask(self, request: Request) -> Response:
+    def ask(self, request: Request) -> Response:
         """Show the question; first let in whoever brings the token."""
         said = request.query_params.get("token")
         if said is None:
-            return await self._for(self._ask, named=False)(request)
+            return self._for(self._ask, named=False)(request)
         if not self.room.tokens.is_token(said):
             raise PageError("old-address", status=403)
         known: Visitor | None = request.scope["visitor"]
@@ -177,24 +151,27 @@ class _Pages:
         # Not a redirect: after a click on another site a browser would not send a strict cookie.
         return self._with_cookie(request, visitor, self._page("welcome.html"))
 
-    def _ask(self, call: Call) -> Response:
-        if call.visitor.who is None:
+    def _ask(self, request: Request) -> Response:
+        if request.state.visitor.who is None:
             return self._page("name.html", problem="", is_in_use=False)
-        return self._screen(call, self.room.screen(call.visitor), whole=True)
+        return self._page("ask.html", request, **self.room.act(request.state.visitor))
 
-    def name(self, call: Call) -> Response:
-        if call.visitor.who is not None:
+    def name(self, request: Request) -> Response:
+        visitor, form = request.state.visitor, request.state.form
+        if visitor.who is not None:
             raise PageError("has-name", status=403)
-        who = clean_name(call.form.get("who", ""))
+        who = clean_name(form.get("who", ""))
         try:
             if who is None:
                 raise PageError("bad-name", status=400, most=MOST_NAME)
-            self.room.take_name(call.visitor, who, again="again" in call.form)
+            self.room.take_name(visitor, who, again="again" in form)
         except PageError as error:
             is_in_use = error.code == "name-in-use"
-            return self._page("name.html", error.status, problem=str(error), is_in_use=is_in_use)
-        visitor = call.visitor._replace(who=who)
-        return self._with_cookie(call.request, visitor, RedirectResponse("/", status_code=303))
+            shown = self._page("name.html", problem=str(error), is_in_use=is_in_use)
+            shown.status_code = error.status
+            return shown
+        named = visitor._replace(who=who)
+        return self._with_cookie(request, named, RedirectResponse("/", status_code=303))
 
     def _with_cookie(self, request: Request, visitor: Visitor, response: Response) -> Response:
         response.set_cookie(
@@ -209,167 +186,128 @@ class _Pages:
 
     # Answering
 
-    def ask_part(self, call: Call) -> Response:
-        return self._screen(call, self.room.screen(call.visitor))
+    def act(self, what: str, request: Request) -> Response:
+        screen = self.room.act(request.state.visitor, what, request.state.form)
+        if not has_script(request):
+            return RedirectResponse("/", status_code=303)
+        return self._page("question.html", request, **screen)
 
-    def answer(self, call: Call) -> Response:
-        said = (call.form.get("question", ""), call.form.get("says", ""))
-        return self._screen(call, self.room.answer(call.visitor, *said))
-
-    def skip(self, call: Call) -> Response:
-        return self._screen(call, self.room.skip(call.visitor, call.form.get("question", "")))
-
-    def undo(self, call: Call) -> Response:
-        id = call.whole("answer") if "answer" in call.form else None
-        return self._screen(call, self.room.undo(call.visitor, id))
-
-    def keep(self, call: Call) -> Response:
-        return self._screen(call, self.room.keep(call.visitor, call.whole("answer")))
-
-    def why(self, call: Call) -> Response:
-        if not self.room.may_see_why(call.visitor):
+    def why(self, request: Request) -> Response:
+        visitor = request.state.visitor
+        if not self.room.may_see_why(visitor):
             raise PageError("leads-only", status=403)
-        reasons = self.room.why(call.visitor, call.form.get("question", ""))
-        return self._page("why.html", call=call, reasons=reasons, back="/")
+        reasons = self.room.why(visitor, request.state.form.get("question", ""))
+        return self._page("why.html", request, reasons=reasons, back="/")
 
-    def explain(self, call: Call) -> Response:
-        reasons = [self.room.reason(self.desk.job.responses.tasks[self._task(call)])]
-        return self._page("why.html", call=call, reasons=reasons, back="/watch")
+    def explain(self, request: Request) -> Response:
+        reasons = [self.room.reason(self.desk.job.responses.tasks[self._task(request)])]
+        return self._page("why.html", request, reasons=reasons, back="/watch")
 
-    def changed(self, call: Call) -> Response:
+    def changed(self, request: Request) -> Response:
         """Say how many labels changed, once there is a fit that knows more."""
-        since = call.whole("since", "0")
+        since = whole(request.state.form, "since", "0")
         history = self.desk.fits.history[since:]
         n = sum(point.n_changed for point in history) if history else None
         return self._page("changed.html", since=since, n_changed=n, is_first=False)
 
-    def media(self, call: Call) -> Response:
-        path = self.room.contents.file(call.request.path_params["path"])
+    def media(self, request: Request) -> Response:
+        path = self.room.contents.file(request.path_params["path"])
         if path is None:
             raise PageError("no-file", status=404)
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private"}
         return FileResponse(path, media_type=MEDIA[path.suffix.lower()], headers=headers)
 
-    def _screen(self, call: Call, screen: Screen, *, whole: bool = False) -> Response:
-        if not (whole or call.has_script):
-            return RedirectResponse("/", status_code=303)
-        return self._page("ask.html" if whole else "question.html", call=call, screen=screen)
-
     # Watching
 
-    def watch(self, call: Call, said: str = "", about: object = None) -> Response:
+    def watch(self, request: Request, said: str = "", about: object = None) -> Response:
         """Show how far the labels are; `said`: what was done to a label just now."""
+        follows = request.query_params.get("follow") == "1"
+        shown = {"outlook": self._outlook(), "follows": follows, "said": said, "about": about}
+        return self._page("watch.html", request, **shown, **self._listed(request))
+
+    def progress(self, request: Request) -> Response:
+        return self._page("progress.html", outlook=self._outlook(), follows=True)
+
+    def tasks(self, request: Request) -> Response:
+        return self._page("tasks.html", **self._listed(request))
+
+    def _outlook(self) -> dict[str, Any]:
         with self.desk.lock:
-            outlook = watch.outlook(self.desk)
-        follows = call.request.query_params.get("follow") == "1"
-        values: dict[str, Any] = {
-            "outlook": outlook,
-            "follows": follows,
-            "said": said,
-            "about": about,
-        }
-        return self._page("watch.html", call=call, **values, **self._listed(call))
+            return watch.outlook(self.desk)
 
-    def progress(self, call: Call) -> Response:
-        with self.desk.lock:
-            outlook = watch.outlook(self.desk)
-        return self._page("progress.html", outlook=outlook, follows=True)
-
-    def tasks(self, call: Call) -> Response:
-        return self._page("tasks.html", **self._listed(call))
-
-    def _listed(self, call: Call) -> dict[str, Any]:
+    def _listed(self, request: Request) -> dict[str, Any]:
         """Return the tasks that the query asks for, and links to the pages around."""
-        query = call.request.query_params
-        searched = Call(call.request, call.visitor, dict(query))
-        classes = self.desk.job.responses.classes
-        at = query.get("label", "")
-        chosen = int(at) if at.isascii() and at.isdigit() and int(at[:9]) < len(classes) else None
-        wanted = watch.Wanted(
-            query.get("words", "").strip()[:200],
-            None if chosen is None else classes[chosen],
-            query.get("worker", "").strip()[:200],
-            searched.share("low", 0.0),
-            searched.share("high", 1.0),
-            searched.whole("page", "0"),
-        )
         with self.desk.lock:
             fit = self.desk.last_fit()
-        found = watch.listing(self.desk, fit, wanted)
-        kept = {"words": wanted.words, "worker": wanted.worker, "low": wanted.low}
-        kept |= {"high": wanted.high, **({} if chosen is None else {"label": chosen})}
+        found = watch.listing(self.desk, fit, request.query_params)
+        kept = {name: value for name, value in found["wanted"].items() if value is not None}
         return {
-            "found": found,
-            "wanted": wanted,
-            "classes": list(classes)[:MOST_OPTIONS],
+            **found,
+            "classes": list(self.desk.job.responses.classes)[:MOST_OPTIONS],
             "page_link": lambda page: f"/watch?{urlencode({**kept, 'page': page})}#tasks",
         }
 
-    def set_label(self, call: Call) -> Response:
+    def set_label(self, request: Request) -> Response:
         crowd = self.desk.job.responses
-        task, label = self._task(call), call.whole("label")
+        task, label = self._task(request), whole(request.state.form, "label")
         if label >= crowd.n_classes:
             raise PageError("no-task", status=400)
-        about = self.room.set_label(call.visitor, crowd.tasks[task], crowd.classes[label])
-        return self.watch(call, "set", about)
+        visitor = request.state.visitor
+        about = self.room.set_label(visitor, crowd.tasks[task], crowd.classes[label])
+        return self.watch(request, "set", about)
 
-    def _task(self, call: Call) -> int:
-        task = call.whole("task")
+    def unset_label(self, request: Request) -> Response:
+        id = whole(request.state.form, "answer")
+        return self.watch(request, "unset", self.room.unset_label(request.state.visitor, id))
+
+    def _task(self, request: Request) -> int:
+        task = whole(request.state.form, "task")
         if task >= self.desk.job.responses.n_tasks:
             raise PageError("no-task", status=400)
         return task
 
-    def unset_label(self, call: Call) -> Response:
-        return self.watch(call, "unset", self.room.unset_label(call.visitor, call.whole("answer")))
-
-    def people(self, call: Call, made: Iterable[tuple[str, str]] = ()) -> Response:
+    def people(self, request: Request, made: Iterable[tuple[str, str]] = ()) -> Response:
         """Show who answers how much and how well; `made`: new invitations."""
         with self.desk.lock:
             found = watch.people(self.desk)
-        base = f"{call.request.url.scheme}://{call.request.headers['host']}{LOGIN}?invitation="
+        base = f"{request.url.scheme}://{request.headers['host']}{LOGIN}?invitation="
         invited = [(who, base + signed) for who, signed in made]
-        return self._page("people.html", call=call, people=found, invited=invited)
+        return self._page("people.html", request, people=found, invited=invited)
 
-    def invite(self, call: Call) -> Response:
-        lines = [line for line in call.form.get("who", "").splitlines() if line.strip()]
+    def invite(self, request: Request) -> Response:
+        form = request.state.form
+        lines = [line for line in form.get("who", "").splitlines() if line.strip()]
         names = {clean_name(line): None for line in lines}
         known = [who for who in names if who is not None]
         if None in names or not known:
             raise PageError("bad-name", status=400, most=MOST_NAME)
-        return self.people(call, self.room.invite(known, again="again" in call.form))
+        return self.people(request, self.room.invite(known, again="again" in form))
 
-    def download(self, call: Call) -> Response:
+    def download(self, request: Request) -> Response:
         """Send a table; for the fused labels the worker thread fits to all answers."""
-        table, _, form = call.request.path_params["name"].partition(".")
+        table, _, form = request.path_params["name"].partition(".")
         if table not in watch.TABLES or form not in watch.FORMATS:
             raise PageError("no-file", status=404)
         headers = {"content-disposition": f'attachment; filename="{table}.{form}"'}
         data = watch.download(self.desk, table, form)
         return Response(data, media_type=watch.FORMATS[form], headers=headers)
 
-    def _page(
-        self, template: str, status: int = 200, call: Call | None = None, **values: Any
-    ) -> HTMLResponse:
-        visitor = None if call is None else call.visitor
-        is_part = call is not None and call.has_script
-        shared = {"room": self.room, "visitor": visitor, "is_part": is_part}
-        return page(template, status, **shared, **values)
+    def _page(self, template: str, request: Request | None = None, **values: Any) -> HTMLResponse:
+        shared: dict[str, Any] = {"room": self.room, "visitor": None, "is_part": False}
+        if request is not None:
+            shared |= {"visitor": request.state.visitor, "is_part": has_script(request)}
+        return page(template, **shared, **values)
+
+
+def has_script(request: Request) -> bool:
+    """Return whether htmx sent a request, so that a part of a page suffices."""
+    return request.headers.get("hx-request") == "true"
 
 
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Fill in a template. Halves of characters, which no file may hold, become question marks."""
     text = TEMPLATES.get_template(template).render(values)
     return HTMLResponse(text.encode("utf-8", "replace"), status_code=status)
-
-
-def short(value: object, most: int) -> str:
-    """Return a value as one line of at most so many characters.
-
-    >>> short("a long name", 7)
-    'a long…'
-    """
-    text = " ".join(str(value)[: 4 * most].split())
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def ago(at: str, now: datetime | None = None) -> str:
@@ -388,14 +326,19 @@ def ago(at: str, now: datetime | None = None) -> str:
     return f"{when.day} {when:%B %Y}"
 
 
-TEMPLATES.filters |= {"short": short, "ago": ago, "counted": counted, "median": statistics.median}
+TEMPLATES.filters |= {
+    "short": charts.clip,
+    "ago": ago,
+    "counted": counted,
+    "median": statistics.median,
+}
 
 
-async def read_form(request: Request) -> dict[str, str]:
+def read_form(request: Request) -> dict[str, str]:
     """Read a form or a query; of fields given twice, the last."""
     if request.method != "POST":
         return dict(request.query_params)
-    body = (await request.body()).decode("utf-8", "replace")
+    body = request.scope["body"].decode("utf-8", "replace")
     return {key: values[-1] for key, values in parse_qs(body, max_num_fields=20).items()}
 
 
@@ -414,7 +357,7 @@ def refused(request: Request, error: Exception) -> Response:
 
 def check_binding(host: str, token: str | None) -> bool:
     """Return whether a host is this machine only; refuse to be open to others without a token."""
-    is_local = host == "localhost" or _is_loopback(host)
+    is_local = host == "localhost" or bool(is_loopback(host))
     if not is_local and token is None:
         raise OptionError("host-needs-token", host=host, least=SHORTEST)
     if token is not None and (len(token) < SHORTEST or not token.isprintable()):
@@ -479,10 +422,3 @@ def _allow_open_files() -> None:
     wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

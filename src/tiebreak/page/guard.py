@@ -20,12 +20,13 @@ import logging
 import secrets
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import h11
+from starlette.requests import Request
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tiebreak.errors import TiebreakError
@@ -100,18 +101,6 @@ class Tokens:
         found = self.read("cookie", cookie)
         return None if found is None else Visitor(*found)
 
-    def invitation(self, who: str, key: str) -> str:
-        """Return an invitation for one person; `key` tells it from others for the same name."""
-        return self.signed("invitation", [who, key])
-
-    def invited(self, said: str | None) -> tuple[str, str] | None:
-        """Return the name and key of an invitation; None if it is not from this server."""
-        match self.read("invitation", said):
-            case [str(who), str(key)]:
-                return who, key
-            case _:
-                return None
-
     def signed(self, purpose: str, value: Any) -> str:
         """Return a value as text that only this server can have made."""
         body = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
@@ -140,6 +129,14 @@ def clean_name(said: str) -> str | None:
     """
     name = " ".join("".join(c if c.isprintable() else " " for c in said).split())
     return name if 0 < len(name) <= MOST_NAME else None
+
+
+def is_loopback(name: str) -> bool | None:
+    """Return whether an address is of this machine only; None where a name is no address."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return None
 
 
 class Guard:
@@ -173,20 +170,20 @@ class Guard:
             return
         outgoing = self._with_headers(send)
         try:
-            headers = {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
-            self._check(scope["method"], headers)
-            scope["visitor"] = self._tokens.visitor(_cookie(headers.get("cookie", "")))
+            request = Request(scope)
+            self._check(request.method, request.headers)
+            scope["visitor"] = self._tokens.visitor(request.cookies.get(COOKIE))
             self._check_rate(scope)
             with self._at_once(scope["visitor"]):
-                body = await _read_body(receive, _most_body(scope))
-                await self._app(scope, _again(body, receive), outgoing)
+                scope["body"] = await _read_body(receive, _most_body(scope))
+                await self._app(scope, receive, outgoing)
         except PageError as refused:
             kind = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
             start = {"type": "http.response.start", "status": refused.status, "headers": kind}
             await outgoing(start)
             await outgoing({"type": "http.response.body", "body": f"{refused}\n".encode()})
 
-    def _check(self, method: str, headers: dict[str, str]) -> None:
+    def _check(self, method: str, headers: Mapping[str, str]) -> None:
         host = headers.get("host", "")
         if not self._is_ours(_split(f"//{host}", "Host").hostname or ""):
             raise PageError("unknown-host", status=421)
@@ -210,10 +207,8 @@ class Guard:
         """Return whether a name is of this server; other names that resolve here are not."""
         if name in self._hosts:
             return True
-        try:
-            return ipaddress.ip_address(name).is_loopback or not self._is_local
-        except ValueError:
-            return False
+        loopback = is_loopback(name)
+        return loopback is not None and (loopback or not self._is_local)
 
     def _check_rate(self, scope: MutableMapping[str, Any]) -> None:
         """Limit the requests a second of each visitor, and of each address without a cookie."""
@@ -256,14 +251,6 @@ class Guard:
         return outgoing
 
 
-def _cookie(header: str) -> str | None:
-    for part in header.split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == COOKIE:
-            return value
-    return None
-
-
 def _split(text: str, header: str) -> SplitResult:
     """Take an address apart; refuse a malformed one, with one line in the log.
 
@@ -302,16 +289,6 @@ async def _read_body(receive: Receive, most: int) -> bytes:
             raise PageError("too-long", status=413, most=f"{most:,}")
         if not message.get("more_body", False):
             return b"".join(parts)
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Return what hands out a body that was read."""
-    rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return rest.pop() if rest else await receive()
-
-    return receive_again
 
 
 class TimedProtocol(H11Protocol):

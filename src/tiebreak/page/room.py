@@ -11,16 +11,16 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
-from tiebreak.ask import Answer, Contradiction, Desk, Progress, Question, Session
+from tiebreak.ask import Answer, Desk, Question, Session
 from tiebreak.ask.job import Job, by_code
-from tiebreak.ask.log import BY_HAND, Event
+from tiebreak.ask.log import BY_HAND
 from tiebreak.ask.results import choices_of
 from tiebreak.ask.storage import Seat
 from tiebreak.errors import InputError, note
@@ -40,36 +40,37 @@ MEDIA |= {".jpg": "image/jpeg", ".svg": "image/svg+xml"}
 MEDIA |= {".mp3": "audio/mpeg", ".oga": "audio/ogg", ".m4a": "audio/mp4"}
 
 
-@dataclass(frozen=True)
 class Contents:
-    """What tasks look like, by code of task, and where their files are."""
+    """What tasks look like, by code of task, and where their files are.
 
-    job: Job
-    columns: Mapping[str, Mapping[int, str]]  # markdown, image, audio
-    media: Path | None = None
-    allows_remote: bool = False
+    `found` are the columns of a table of texts: markdown, image, audio. Files are served from the
+    folder `media`.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         found: Mapping[str, Mapping[Hashable, str]],
         job: Job,
         media: str | None = None,
         *,
         allows_remote: bool = False,
-    ) -> Contents:
-        """Take the columns of a table of texts; refuse files without a folder to find them in."""
-        columns = {name: by_code(values, job.responses.tasks)[0] for name, values in found.items()}
-        root = None if media is None else Path(media).resolve()
-        if root is not None and not root.is_dir():
+    ) -> None:
+        self.job = job
+        self.allows_remote = allows_remote
+        self.columns = {
+            name: by_code(values, job.responses.tasks)[0] for name, values in found.items()
+        }
+        self.media = None if media is None else Path(media).resolve()
+        if self.media is not None and not self.media.is_dir():
             raise InputError("no-media-folder", folder=media)
-        named = [*columns.get("image", {}).values(), *columns.get("audio", {}).values()]
+        named = [
+            name for kind in ("image", "audio") for name in self.columns.get(kind, {}).values()
+        ]
         n_remote = sum(_is_remote(name) for name in named)
         if n_remote and not allows_remote:
             note("remote-media", n=n_remote)
-        if len(named) > n_remote and root is None:
+        if len(named) > n_remote and self.media is None:
             raise InputError("media-needed")
-        return cls(job, columns, root, allows_remote)
 
     def show(self, task: Hashable) -> dict[str, Any]:
         """Return what a task looks like: any of image, audio, markdown, text; else its id."""
@@ -131,23 +132,6 @@ def _is_remote(name: str) -> bool:
     return bool(urlsplit(name).scheme) or name.startswith("//")
 
 
-class Screen(NamedTuple):
-    """What a person sees: a question, a contradiction to settle, or why there is nothing."""
-
-    progress: Progress
-    question: Question | None
-    contradiction: Contradiction | None
-    finished: str | None  # budget, target, worth, nothing; or sure: nothing is left in doubt
-    said: str  # kept, unsure, skipped, undone, nothing-undone, both-kept; or nothing
-    about: Answer | None  # the answer that this is said of
-    n_fits: int  # that were made so far
-
-    @property
-    def may_change_labels(self) -> bool:
-        """Whether the next fit knows more than the last."""
-        return self.said in ("kept", "undone", "both-kept")
-
-
 class Room:
     """What all requests share."""
 
@@ -195,7 +179,7 @@ class Room:
             keys = {who: secrets.token_hex(8) for who in names}
             for who, key in keys.items():
                 self._set_seat(Seat(who, None, key, is_lead=False))
-        return [(who, self.tokens.invitation(who, key)) for who, key in keys.items()]
+        return [(who, self.tokens.signed("invitation", [who, key])) for who, key in keys.items()]
 
     def join(self, who: str, key: str, visitor: Visitor | None) -> Visitor | None:
         """Let in an invited person: the first browser that comes, and that one again."""
@@ -237,79 +221,33 @@ class Room:
 
     # Answers
 
-    def screen(self, visitor: Visitor) -> Screen:
-        """Return what a person sees next."""
-        with self.desk.lock:
-            return self._screen(self._session(visitor))
+    def act(
+        self, visitor: Visitor, what: str = "ask", form: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Do what a form asks for; return what the person sees next, for question.html.
 
-    def answer(self, visitor: Visitor, signed: str, choice: str) -> Screen:
-        """Record an answer; when this returns, it is on the disk."""
-        with self.desk.lock:
-            session = self._session(visitor)
-            question = self._question(signed, visitor)
-            answer = session.answer(question, _choice(question, choice))
-            self._wake(visitor)
-            return self._screen(session, "unsure" if answer.says == "unsure" else "kept", answer)
-
-    def skip(self, visitor: Visitor, signed: str) -> Screen:
-        """Put a question off."""
+        When this returns, what was done is on the disk.
+        """
+        form = form or {}
         with self.desk.lock:
             session = self._session(visitor)
-            session.skip(self._question(signed, visitor))
-            return self._screen(session, "skipped")
-
-    def undo(self, visitor: Visitor, id: int | None = None) -> Screen:
-        """Take back an answer, the last own one if none is named; its question comes next."""
-        with self.desk.lock:
-            session = self._session(visitor)
-            self._refuse_answers_of_others(visitor, id)
-            undone = session.undo(id)
-            self._wake(visitor)
-            return self._screen(session, "undone" if undone else "nothing-undone", undone)
-
-    def keep(self, visitor: Visitor, id: int) -> Screen:
-        """Let an answer stand beside those that it contradicts."""
-        with self.desk.lock:
-            session = self._session(visitor)
-            self._refuse_answers_of_others(visitor, id)
-            session.keep(id)
-            self._wake(visitor)
-            return self._screen(session, "both-kept")
-
-    def asks(self, question: Question) -> str:
-        """Return the question in words; a wording that is a question itself stays as it is."""
-        if question.kind == "is":
-            return f"Is this “{question.label}”?"
-        if question.kind != "same":
-            return "Which class is this?"
-        wording = (self.desk.job.wording or "of the same class").strip()
-        return wording if wording.endswith("?") else f"Are these two {wording}?"
-
-    def buttons(self, question: Question) -> list[dict[str, Any]]:
-        """Return the answers to choose from, with their keys and what classes mean."""
-        keys: dict[Hashable, list[str]] = {}
-        for key, says in choices_of(question).by_key.items():
-            keys.setdefault(says, []).append(key)
-        is_class = question.kind in ("label", "vote")
-        found = [
-            {
-                "words": str(says) if is_class else str(says).capitalize(),
-                "value": place,
-                "keys": keys.get(says, []),
-                "meaning": self.desk.job.class_text(says) if is_class else None,
-            }
-            for place, says in enumerate(question.choices)
-        ]
-        unsure = {"words": "Can’t tell", "value": "unsure", "keys": ["?"], "meaning": None}
-        return [*found, unsure]
-
-    def skip_key(self, question: Question) -> str:
-        """Return the key that puts a question off."""
-        return next(key for key, word in choices_of(question).commands.items() if word == "skip")
-
-    def meaning(self, question: Question) -> str | None:
-        """Return what the class that is asked about means."""
-        return None if question.kind != "is" else self.desk.job.class_text(question.label)
+            said, about = "", None
+            if what == "answer":
+                question = self._question(form.get("question", ""), visitor)
+                about = session.answer(question, _choice(question, form.get("says", "")))
+                said = "unsure" if about.says == "unsure" else "kept"
+            elif what == "skip":
+                session.skip(self._question(form.get("question", ""), visitor))
+                said = "skipped"
+            elif what == "undo":
+                about = session.undo(self._own(visitor, form) if "answer" in form else None)
+                said = "undone" if about else "nothing-undone"
+            elif what == "keep":
+                session.keep(self._own(visitor, form))
+                said = "both-kept"
+            if said not in ("", "skipped"):
+                self.desk.wake(visitor.who)
+            return self._screen(session, said) | {"about": about}
 
     def why(self, visitor: Visitor, signed: str) -> list[dict[str, Any]]:
         """Return what is believed of the tasks of a question, and who voted for what."""
@@ -364,13 +302,15 @@ class Room:
         )
         return replace(question, token=token)
 
-    def _screen(self, session: Session, said: str = "", about: Answer | None = None) -> Screen:
-        question = None
-        finished: str | None = None
+    def _screen(self, session: Session, said: str) -> dict[str, Any]:
+        """Return a question, a contradiction to settle, or why there is nothing."""
+        question = finished = None
         found = session.contradiction()
-        if found is not None and not _is_to_settle(found, session):
-            found = None
+        # Where answers count as fallible, error rates are learnt from people who disagree: nobody
+        # is talked out of that. Contradictions with their own answers they settle.
         progress = session.progress()
+        if found is not None and progress.is_soft:
+            found = found if any(each.who == session.who for each in found.earlier) else None
         is_sure = progress.asked >= LEAST_ANSWERED and progress.wrong < IN_DOUBT
         if found is not None:
             pass
@@ -378,8 +318,15 @@ class Room:
             finished = "sure"  # although there are questions to ask
         elif (question := session.next()) is None and not session.is_waiting():
             finished = session.progress().finished or "nothing"
-        n_fits = len(self.desk.fits.history)
-        return Screen(session.progress(), question, found, finished, said, about, n_fits)
+        return {
+            "progress": session.progress(),
+            "question": question,
+            "choices": None if question is None else choices_of(question),
+            "contradiction": found,
+            "finished": finished,
+            "said": said,
+            "n_fits": len(self.desk.fits.history),
+        }
 
     def _session(self, visitor: Visitor) -> Session:
         session = self._sessions.pop(visitor.run, None)
@@ -390,14 +337,13 @@ class Room:
             self._sessions.popitem(last=False)
         return session
 
-    def _refuse_answers_of_others(self, visitor: Visitor, id: int | None) -> None:
-        event = None if id is None else self.desk.log.get(id)
+    def _own(self, visitor: Visitor, form: Mapping[str, str]) -> int:
+        """Return the answer that a form names; refuse another person's."""
+        id = whole(form, "answer")
+        event = self.desk.log.get(id)
         if event is not None and event.who != visitor.who and not visitor.is_lead:
             raise PageError("answer-of-other")
-
-    def _wake(self, visitor: Visitor) -> None:
-        if self.desk.background is not None:
-            self.desk.background.wake(visitor.who)
+        return id
 
     # Labels set by hand
 
@@ -412,7 +358,7 @@ class Room:
                 if answer.left == task:
                     session.undo(answer)
             answer = session.answer(session.question(task), label)
-            self._wake(visitor)
+            self.desk.wake(visitor.who)
         return answer
 
     def unset_label(self, visitor: Visitor, id: int) -> Answer | None:
@@ -421,32 +367,17 @@ class Room:
             if id not in {answer.id for answer in self.by_hand()}:
                 raise PageError("label-gone")
             undone = self._by_hand(visitor).undo(id)
-            self._wake(visitor)
+            self.desk.wake(visitor.who)
         return undone
 
     def by_hand(self) -> list[Answer]:
         """Return the labels that were set as known, the last first."""
         with self.desk.lock:
-            said = {event.id for event in events(self.desk) if event.is_by_hand}
-            return [each for each in self.desk.answers() if each.id in said][::-1]
+            made = self.desk.log.answers
+            return [each for each in self.desk.answers() if made[each.id].is_by_hand][::-1]
 
     def _by_hand(self, visitor: Visitor) -> Session:
         return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
-
-
-def events(desk: Desk) -> list[Event]:
-    """Return the answers in force with all that the file has of them; hold `desk.lock`."""
-    return list(desk.log.answers.values())
-
-
-def _is_to_settle(found: Contradiction, session: Session) -> bool:
-    """Return whether a person is to settle a contradiction.
-
-    Where answers count as fallible, error rates are learnt from people who disagree: nobody is
-    talked out of that. Contradictions with their own answers they settle.
-    """
-    is_own = any(answer.who == session.who for answer in found.earlier)
-    return is_own or not session.progress().is_soft
 
 
 def _choice(question: Question, choice: str) -> Hashable:
@@ -457,3 +388,11 @@ def _choice(question: Question, choice: str) -> Hashable:
     if place >= len(question.choices):
         raise PageError("bad-answer")
     return question.choices[place]
+
+
+def whole(form: Mapping[str, str], name: str, default: str = "") -> int:
+    """Return a number of 0 or more from a form."""
+    text = form.get(name) or default
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise PageError("bad-number")
+    return int(text)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -18,8 +18,7 @@ from tiebreak.ask.fitting import FittedSession
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
 from tiebreak.estimators.committee import vote_of_each
-from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.page.room import events
+from tiebreak.page.room import whole
 from tiebreak.report import charts
 from tiebreak.tables.write import safe_cells
 
@@ -28,17 +27,6 @@ LEAST_TIME = 60.0  # seconds after which a pace is shown
 MOST_POINTS = 200  # of the curve
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 TABLES = ("labels", "links", "known")
-
-
-class Wanted(NamedTuple):
-    """Which tasks to list."""
-
-    words: str = ""  # in the id or the text
-    label: Hashable | None = None
-    worker: str = ""
-    low: float = 0.0
-    high: float = 1.0
-    page: int = 0
 
 
 def outlook(desk: Desk) -> dict[str, Any]:
@@ -52,7 +40,7 @@ def outlook(desk: Desk) -> dict[str, Any]:
     if desk.budget is not None:
         of_budget = float(max(desk.budget - progress.asked, 0))
         left = of_budget if left is None else min(left, of_budget)
-    per_hour = pace(events(desk))
+    per_hour = pace(desk.log.answers.values())
     return {
         "progress": progress,
         "allowed": allowed,
@@ -116,49 +104,59 @@ def pace(answers: Iterable[Event], now: datetime | None = None) -> float:
     return len(recent) / hours
 
 
-def listing(desk: Desk, fit: FittedSession, wanted: Wanted) -> dict[str, Any]:
-    """Return a page of the wanted tasks, those in most doubt first; needs no lock."""
-    job = desk.job
+def listing(desk: Desk, fit: FittedSession, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the tasks that a query asks for, those in most doubt first; needs no lock.
+
+    `words` are looked for in ids and texts, `label` is the place of a class, `low` and `high` are
+    of the probability.
+    """
+    job, crowd = desk.job, desk.job.responses
+    wanted: dict[str, Any] = {
+        "words": query.get("words", "").strip()[:200],
+        "worker": query.get("worker", "").strip()[:200],
+        "low": _share(query, "low", 0.0),
+        "high": _share(query, "high", 1.0),
+        "label": None,
+    }
     label = fit.model.labels_.label
     probability = fit.q[np.arange(len(label)), label]
-    chosen = np.flatnonzero(_is_wanted(desk, wanted, label, probability))
+    is_wanted = (probability >= wanted["low"]) & (probability <= wanted["high"])
+    at = query.get("label", "")
+    if at.isascii() and at.isdigit() and int(at[:9]) < crowd.n_classes:
+        wanted["label"] = int(at)
+        is_wanted &= label == wanted["label"]
+    if wanted["worker"]:
+        is_named = np.array([str(each) == wanted["worker"] for each in crowd.workers], dtype=bool)
+        theirs = crowd.task_of_each()[is_named[crowd.worker_of_each()]]
+        is_wanted &= np.bincount(theirs, minlength=len(label)) > 0
+    chosen = np.flatnonzero(is_wanted)
+    if words := wanted["words"].casefold():
+        texts = ((at, f"{job.key[at]}\n{job.texts.get(at)}") for at in chosen.tolist())
+        chosen = np.array([at for at, text in texts if words in text.casefold()], dtype=np.int64)
     order = chosen[np.argsort(probability[chosen], kind="stable")]
     n_pages = max(-(-len(order) // PAGE), 1)
-    page = min(max(wanted.page, 0), n_pages - 1)
-    rows = []
-    for code in order[page * PAGE : (page + 1) * PAGE].tolist():
-        task = job.responses.tasks[code]
-        row = {"code": code, "task": task, "text": job.texts.get(code)}
-        row |= {"label": job.responses.classes[int(label[code])]}
-        row |= {"probability": float(probability[code])}
-        row |= {"votes": Counter(vote.label for vote in job.votes(task))}
-        rows.append(row)
-    return {"rows": rows, "n_found": len(order), "page": page, "n_pages": n_pages}
+    page = min(whole(query, "page", "0"), n_pages - 1)
+    rows = [
+        {
+            "code": code,
+            "task": crowd.tasks[code],
+            "text": job.texts.get(code),
+            "label": crowd.classes[int(label[code])],
+            "probability": float(probability[code]),
+            "votes": Counter(vote.label for vote in job.votes(crowd.tasks[code])),
+        }
+        for code in order[page * PAGE : (page + 1) * PAGE].tolist()
+    ]
+    return {"rows": rows, "n_found": len(order), "page": page, "n_pages": n_pages, "wanted": wanted}
 
 
-def _is_wanted(desk: Desk, wanted: Wanted, label: Codes, probability: Floats) -> Mask:
-    job = desk.job
-    is_wanted: Mask = (probability >= wanted.low) & (probability <= wanted.high)
-    if wanted.label is not None:
-        is_wanted &= label == job.code_of_class(wanted.label)
-    if wanted.worker:
-        is_wanted &= _answered_by(desk, wanted.worker)
-    if wanted.words:
-        words = wanted.words.casefold()
-        places = np.flatnonzero(is_wanted).tolist()
-        hits = [at for at in places if words in f"{job.key[at]}\n{job.texts.get(at)}".casefold()]
-        is_wanted = np.zeros(len(label), dtype=bool)
-        is_wanted[hits] = True
-    return is_wanted
-
-
-def _answered_by(desk: Desk, worker: str) -> Mask:
-    """Return which tasks a worker answered, named as it prints."""
-    crowd = desk.job.responses
-    is_named = np.array([str(each) == worker for each in crowd.workers], dtype=bool)
-    is_theirs = np.zeros(crowd.n_tasks, dtype=bool)
-    is_theirs[crowd.task_of_each()[is_named[crowd.worker_of_each()]]] = True
-    return is_theirs
+def _share(query: Mapping[str, str], name: str, default: float) -> float:
+    """Return a number between 0 and 1 from a query."""
+    try:
+        value = float(query.get(name) or default)
+    except ValueError:
+        return default
+    return min(max(value, 0.0), 1.0) if value == value else default
 
 
 def people(desk: Desk) -> list[dict[str, Any]]:
@@ -166,7 +164,7 @@ def people(desk: Desk) -> list[dict[str, Any]]:
     fit = desk.last_fit()
     rates = desk.error_rates()
     by_person: dict[str, list[Event]] = {}
-    for event in events(desk):
+    for event in desk.log.answers.values():
         if not event.is_by_hand:
             by_person.setdefault(event.who, []).append(event)
     found = [
