@@ -53,6 +53,12 @@ def test_frames_of_every_kind(model: tb.VariationalBayes, frame: str, kind: type
     assert isinstance(model.labels_.to_frame(frame), kind)
 
 
+def test_labels_are_a_series_by_task(model: tb.VariationalBayes) -> None:
+    series = model.labels_.to_series()
+    assert (series.name, series.index.name) == ("label", "task")
+    assert series.to_dict() == model.labels_.best()
+
+
 def test_an_unknown_kind_of_frame_is_refused(model: tb.VariationalBayes) -> None:
     with pytest.raises(
         tb.errors.OptionError, match="frame must be one of 'pandas', 'polars', 'pyarrow'"

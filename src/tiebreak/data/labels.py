@@ -160,3 +160,12 @@ class Labels:
         `frame` is "pandas", "polars" or "pyarrow"; not given: the caller's kind, else pyarrow.
         """
         return as_frame(self.columns(probabilities=probabilities), frame or self.frame)
+
+    def to_series(self) -> Any:
+        """Return the labels as a pandas series with tasks as its index.
+
+        >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
+        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q).to_series()["b"]
+        'dog'
+        """
+        return self.to_frame("pandas").set_index("task")["label"]
