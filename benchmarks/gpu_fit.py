@@ -26,7 +26,7 @@ from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.exact_links.ascents import set_up
+from tiebreak.inference.tasks.coupling.ascents import set_up
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend

@@ -94,8 +94,8 @@ def test_asking_for_help_is_light() -> None:
 
 
 UNLOADED = {  # by a fit whose links have no loop, tie no three tasks, and hold for sure; no gold
-    *("inference.exact_links.elimination_order", "inference.exact_links.starts"),
-    *("inference.link_errors.learnt", "inference.link_errors.suspect", "inference.mean_field"),
+    *("inference.tasks.coupling.elimination", "inference.tasks.coupling.starts"),
+    *("inference.tasks.coupling.link_errors", "inference.tasks.mean_field"),
     *("inference.gold_stage", "inference.worker_models.one_class"),
     *("links.chains", "links.feasible", "links.check"),
 }
@@ -114,7 +114,7 @@ print(*sorted(name.removeprefix("tiebreak.") for name in sys.modules))
     assert not UNLOADED & set(plain.stdout.split())
     more = script.format(more='("a", "c", "cannot")', gold=', gold={"a": "x"}')
     loaded = set(run_python("-W", "ignore", "-c", more).stdout.split())
-    assert "inference.exact_links.starts" in loaded
+    assert "inference.tasks.coupling.starts" in loaded
 
 
 def test_a_small_fit_compiles_nothing() -> None:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.plan import log_odds_of, merge
-from tiebreak.inference.mean_field import given_groups
+from tiebreak.inference.tasks.coupling.infer import ExactLinks
+from tiebreak.inference.tasks.coupling.plan import log_odds_of
+from tiebreak.inference.tasks.mean_field import given_groups
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import lay_out
@@ -56,10 +56,9 @@ def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
     link = pair.link(strength)
     log_odds, _ = log_odds_of(link, None)
-    merged = merge(imply(link, 2))
     one = np.arange(3)  # a response each, whose row of the table is the score
     tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
-    model = ExactLinks(tasks, merged, link, log_odds, 2, BACKEND)
+    model = ExactLinks(tasks, imply(link, 2), link, log_odds, 2, BACKEND)
     model.infer(np.zeros(2), pair.scores)
     q = np.empty((2, 2))
     model.spread(q)

@@ -45,7 +45,7 @@ def timed(data: Dataset, **given: Any) -> tuple[Any, float]:
 
 def asked(case: Case) -> Row:
     """Fit the asked links cold, as they are and with plain VB as the only start."""
-    from tiebreak.inference.exact_links.starts import LinkedGroups
+    from tiebreak.inference.tasks.coupling.starts import LinkedGroups
 
     data = load(case.dataset)
     model().fit(data.responses)  # compiles

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import betaln
 
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.link_errors import learnt
-from tiebreak.inference.link_errors.learnt import Answers, Rates
-from tiebreak.inference.mean_field import MeanField, given_groups
+from tiebreak.inference.tasks.coupling import link_errors as learnt
+from tiebreak.inference.tasks.coupling.infer import ExactLinks
+from tiebreak.inference.tasks.coupling.link_errors import Answers, Rates
+from tiebreak.inference.tasks.mean_field import MeanField, given_groups
 from tiebreak.kernels.arrays import entropy
 from tiebreak.kernels.layout import LINKED, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import Logs, Sweeper
@@ -50,7 +50,7 @@ class GivenLinks(InTaskOrder):
 class TiedRates:
     """Links whose sources err as often on tasks that are the same as on tasks that differ.
 
-    `LearntLinks` learns both rates; here the two rows of `Rates` are one.
+    `LearntRates` learns both rates; here the two rows of `Rates` are one.
     """
 
     links: ExactLinks | GivenLinks

@@ -22,7 +22,8 @@ from oracles import enumeration
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.inference.exact_links import fit as decoding
+from tiebreak.inference.tasks.coupling import ascents as joint
+from tiebreak.inference.tasks.coupling import fit as decoding
 from tiebreak.kernels import reference
 from tiebreak.links import graph as link_graph
 
@@ -34,7 +35,7 @@ def test_the_decoded_labelling_is_the_likeliest(backend: Any, drawn: Drawn) -> N
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
     model, *_ = settle(drawn, backend)
-    known = model.merged.known()
+    known = joint.known_tasks(None, model.implied)
     label = np.array([gold.get(i, int(u[i].argmax())) for i in range(n_tasks)])
     label[known.task] = known.label
     label[model.task] = decoding.decode(model)

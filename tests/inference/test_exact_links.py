@@ -16,12 +16,13 @@ from oracles.bound import bound_terms
 from scipy.special import betaln, psi
 
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import mean_field, vb
-from tiebreak.inference.exact_links import ascents as joint
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.plan import log_odds_of, merge
-from tiebreak.inference.link_errors import learnt as link_errors
-from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
+from tiebreak.inference import vb
+from tiebreak.inference.tasks import mean_field
+from tiebreak.inference.tasks.coupling import ascents as joint
+from tiebreak.inference.tasks.coupling import link_errors
+from tiebreak.inference.tasks.coupling.infer import ExactLinks
+from tiebreak.inference.tasks.coupling.link_errors import Answers, LearntRates
+from tiebreak.inference.tasks.coupling.plan import log_odds_of
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.layout import ByTask, Swept
 from tiebreak.links.graph import LinkCodes, imply
@@ -47,18 +48,15 @@ def exact(
     n_classes: int,
     gold: GoldCodes | None,
     backend: Any,
-    *,
-    everyone: bool = False,
 ) -> ExactLinks:
     """Set up joint inference of tasks with responses, or of so many with one each: code i on i."""
     log_odds, hard = log_odds_of(links, None)
-    merged = merge(imply(links, n_classes, gold=gold))
+    implied = imply(links, n_classes, gold=gold)
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
-        role = vb.roles(tasks, joint._union(gold, merged.known()), None)
+        role = vb.roles(tasks, joint.known_tasks(gold, implied), None)
         tasks = layout.lay_out(one, one[:-1].astype(np.int32), role, tasks, n_classes)
-    fixed = (merged, links.keep(~hard), log_odds[~hard], n_classes, backend)
-    return ExactLinks(tasks, *fixed, takes_everyone=everyone)
+    return ExactLinks(tasks, implied, links.keep(~hard), log_odds[~hard], n_classes, backend)
 
 
 def infer(model: ExactLinks, u: np.ndarray, q: np.ndarray) -> Swept:
@@ -113,37 +111,32 @@ def linked_scores(draw: st.DrawFn) -> tuple[np.ndarray, LinkCodes, dict[int, int
 Drawn = tuple[np.ndarray, LinkCodes, dict[int, int]]
 
 
-def settle(
-    drawn: Drawn, backend: Any, *, everyone: bool = False
-) -> tuple[ExactLinks, np.ndarray, Swept]:
+def settle(drawn: Drawn, backend: Any) -> tuple[ExactLinks, np.ndarray, Swept]:
     """Infer the linked tasks of what was drawn; known ones are certain from the start."""
     u, links, gold = drawn
     codes = GoldCodes(np.array(list(gold), np.int32), np.array(list(gold.values()), np.int32))
-    model = exact(links, u.shape[0], u.shape[1], codes, backend, everyone=everyone)
-    known = joint._union(codes, model.merged.known())
+    model = exact(links, u.shape[0], u.shape[1], codes, backend)
+    known = joint.known_tasks(codes, model.implied)
     q = vb.clamp(np.full(u.shape, 1.0 / u.shape[1]), known)
-    model.gather(q)
     return model, q, infer(model, u, q)
 
 
 @BACKENDS
 @settings(max_examples=150, deadline=None)
-@given(linked_scores(), st.booleans())
-def test_marginals_and_log_partition_equal_enumeration(
-    backend: Any, drawn: Drawn, everyone: bool
-) -> None:
+@given(linked_scores())
+def test_marginals_and_log_partition_equal_enumeration(backend: Any, drawn: Drawn) -> None:
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
-    model, q, swept = settle(drawn, backend, everyone=everyone)
-    known = model.merged.known()
+    model, q, swept = settle(drawn, backend)
+    known = joint.known_tasks(None, model.implied)
     want, log_total = enumeration.marginals(score_of(u, links, gold), n_tasks, n_classes)
     pooled = model.task
-    linked = np.union1d(model.merged.task, pooled)
-    assert len(pooled) == (n_tasks if everyone else len(linked) - len(known.task))
+    linked = np.union1d(model.implied.task, pooled)
+    assert len(pooled) == len(linked) - len(known.task)
     assert np.abs(q[linked] - want[linked]).max() < 1e-9
     free = np.setdiff1d(np.arange(n_tasks), linked)
     outside = sum(u[i, gold[int(i)]] if int(i) in gold else np.logaddexp.reduce(u[i]) for i in free)
-    inside = 0.0 if everyone else u[known.task, known.label].sum()
+    inside = u[known.task, known.label].sum()
     found = swept.entropy + (q[pooled] * u[pooled]).sum() + outside + inside
     assert found == pytest.approx(log_total, abs=1e-9)
     assert np.abs(swept.totals - q[pooled].sum(axis=0)).max() < 1e-9
@@ -172,7 +165,7 @@ def test_agreement_of_soft_links_equals_enumeration(backend: Any, drawn: Drawn) 
 
 def climb(model: ExactLinks, task: vb.Problem, n_iter: int) -> tuple[vb.Run, list[float]]:
     """Ascend from the VB result; return also the bound after each update of the tasks."""
-    task = vb.with_nodes(task, model, model.task, model.merged.known())
+    task = vb.with_nodes(task, model, model.task, joint.known_tasks(None, model.implied))
     q = np.array(vector("vb_diag")[1]["q"])
     beliefs = vb.implied_beliefs(task, q)
     traces = []
@@ -186,12 +179,11 @@ def climb(model: ExactLinks, task: vb.Problem, n_iter: int) -> tuple[vb.Run, lis
 
 
 @BACKENDS
-@pytest.mark.parametrize("everyone", [False, True])
-def test_hard_links_of_the_worked_crowd(everyone: bool, backend: Any) -> None:
+def test_hard_links_of_the_worked_crowd(backend: Any) -> None:
     given, expected = vector("hard_merged")
     task = problem(given["dataset"], given["prior"], backend)
     links = hard_codes(given["ml"], given["cl"])
-    model = exact(links, task.tasks, 3, None, backend, everyone=everyone)
+    model = exact(links, task.tasks, 3, None, backend)
     run, traces = climb(model, task, given["n_iter"])
     close(run.q, expected["q"])
     close(run.beliefs.alpha, expected["alpha"])
@@ -261,7 +253,9 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     bounds = []
     if is_exact:
         model = TiedRates(joint_links, answers, prior)
-        task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
+        task = vb.with_nodes(
+            task, model, joint_links.task, joint.known_tasks(None, joint_links.implied)
+        )
     else:
         groups = mean_field.given_groups(links)
         role = vb.roles(6, None, linked)
@@ -292,8 +286,11 @@ def test_the_value_of_learnt_error_rates_is_the_sum_of_its_terms(backend: Any) -
     task = problem(given["dataset"], given["prior"], backend)
     joint_links = exact(links, task.tasks, 3, None, backend)
     prior = link_errors.prior_rates(2, 1.0, 9.0)
-    model = LearntLinks(joint_links, Answers(links.must, source, 2), prior)
-    task = vb.with_nodes(task, model, joint_links.task, joint_links.merged.known())
+    model = LearntRates(Answers(links.must, source, 2), prior)
+    joint_links.learn(model)
+    task = vb.with_nodes(
+        task, joint_links, joint_links.task, joint.known_tasks(None, joint_links.implied)
+    )
     q = np.array(vector("vb_diag")[1]["q"])
     for _ in range(3):
         log_odds = joint_links.log_odds
@@ -311,7 +308,7 @@ def test_the_value_of_learnt_error_rates_is_the_sum_of_its_terms(backend: Any) -
         kl = betaln(prior.wrong, prior.right) - betaln(wrong, right)
         kl += (wrong - prior.wrong) * log_wrong + (right - prior.right) * log_right
         kl[1, model.answers.one_rate] = 0.0  # a source with links of one kind has one rate
-        assert model.last_value == pytest.approx(entropy + answers - kl.sum(), abs=1e-9)
+        assert joint_links.last_value == pytest.approx(entropy + answers - kl.sum(), abs=1e-9)
 
 
 @pytest.mark.parametrize("down", [False, True])
@@ -351,7 +348,7 @@ def test_compiled_elimination_equals_the_reference(seed: int, n_classes: int, ha
     for backend in (reference, compiled):
         model = exact(link_codes(rows), 24, n_classes, None, backend)
         model.scores = np.random.default_rng(seed).normal(0, 3, model.scores.shape)
-        equal = np.zeros(len(model.plan.left_visit))
+        equal = np.zeros(len(model.plan.left))
         fixed = model.scores, model.plan.cliques, model.coupling()
         found = backend.eliminate(*fixed, model.belief, equal)
         label = np.zeros(len(model.belief), dtype=np.int32)

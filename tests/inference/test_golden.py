@@ -14,8 +14,9 @@ from oracles.dawid_skene import objective as likelihood_of
 
 import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import mean_field, vb
-from tiebreak.inference.mean_field import MeanField
+from tiebreak.inference import vb
+from tiebreak.inference.tasks import mean_field
+from tiebreak.inference.tasks.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats

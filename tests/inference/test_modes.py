@@ -21,12 +21,13 @@ import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
-from tiebreak.inference import mean_field, vb
+from tiebreak.inference import vb
 from tiebreak.inference.calibration import Honesty
-from tiebreak.inference.exact_links import ascents as joint
-from tiebreak.inference.exact_links import fit as exact_links
-from tiebreak.inference.exact_links import starts
-from tiebreak.inference.exact_links.starts import LinkedGroups
+from tiebreak.inference.tasks import mean_field
+from tiebreak.inference.tasks.coupling import ascents as joint
+from tiebreak.inference.tasks.coupling import fit as exact_links
+from tiebreak.inference.tasks.coupling import starts
+from tiebreak.inference.tasks.coupling.starts import LinkedGroups
 from tiebreak.inference.vb import Stopping
 from tiebreak.kernels.layout import Floats
 from tiebreak.links.graph import LinkCodes, components, imply
@@ -341,7 +342,7 @@ def test_the_bound_with_duplicates_stays_below_the_evidence(crowd: Crowd, seed: 
         return
     ascents = ascents_of(crowd, links, tb.ExactLinkOptions())
     plain = vb.majority(ascents.plain.tasks, crowd.responses.n_classes)
-    bounds = ascents.ascend(plain).run.bounds
+    bounds = ascents.ascend(joint.AscentStart(plain)).run.bounds
     units = units_of(links, crowd.responses.n_tasks)
     scores = [log_joint(crowd, y, units) for y in labellings(crowd, links, {})]
     assert bounds[-1] <= np.logaddexp.reduce(scores) + 1e-9
@@ -443,7 +444,7 @@ def test_the_bound_never_falls_with_duplicates(crowd: Crowd, seed: int, error: A
         return
     ascents = ascents_of(crowd, links, tb.ExactLinkOptions(error=error))
     votes = vb.majority(ascents.plain.tasks, crowd.responses.n_classes)
-    assert_never_falls(ascents.ascend(votes).run.bounds)
+    assert_never_falls(ascents.ascend(joint.AscentStart(votes)).run.bounds)
 
 
 @settings(max_examples=60)

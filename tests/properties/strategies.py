@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
-from tiebreak.inference import mean_field, vb
+from tiebreak.inference import vb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
+from tiebreak.inference.tasks import mean_field
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend

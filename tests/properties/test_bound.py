@@ -20,7 +20,7 @@ from properties.strategies import (
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.mean_field import MeanField
+from tiebreak.inference.tasks.mean_field import MeanField
 from tiebreak.kernels import reference
 from tiebreak.links.graph import LinkCodes, close
 

@@ -12,10 +12,10 @@ from properties.test_bound import assert_never_falls, log_evidence
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.exact_links import ascents as joint
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.link_errors import learnt as link_errors
-from tiebreak.inference.link_errors.learnt import Answers, LearntLinks
+from tiebreak.inference.tasks.coupling import ascents as joint
+from tiebreak.inference.tasks.coupling import link_errors
+from tiebreak.inference.tasks.coupling.infer import ExactLinks
+from tiebreak.inference.tasks.coupling.link_errors import Answers, LearntRates
 from tiebreak.kernels import reference
 
 
@@ -23,12 +23,11 @@ def bounds_of(
     crowd: Crowd,
     model: ExactLinks,
     gold: GoldCodes | None = None,
-    learnt: LearntLinks | None = None,
     n_sweeps: int = 6,
 ) -> list[float]:
     """Return the bound, term by term, after every half of every sweep but the first half."""
-    known = joint._union(gold, model.merged.known())
-    problem = vb.with_nodes(problem_of(crowd), learnt or model, model.task, known)
+    known = joint.known_tasks(gold, model.implied)
+    problem = vb.with_nodes(problem_of(crowd), model, model.task, known)
     q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
     beliefs = vb.implied_beliefs(problem, q)
     bounds = []
@@ -55,8 +54,9 @@ def test_bound_of_soft_links_never_falls_and_stays_below_the_evidence(
     model = exact(links, problem_of(crowd).tasks, n_classes, gold, reference)
     answers = Answers(links.must, np.zeros(len(weight), np.int32), 1)
     prior = link_errors.prior_rates(1, 1.0, 9.0)
-    learnt = LearntLinks(model, answers, prior) if learn else None
-    bounds = bounds_of(crowd, model, gold, learnt)
+    if learn:
+        model.learn(LearntRates(answers, prior))
+    bounds = bounds_of(crowd, model, gold)
     assert_never_falls(bounds)
     if not learn:
         signed = np.where(links.must, weight, -weight).tolist()

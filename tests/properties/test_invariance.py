@@ -14,7 +14,7 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import vb
-from tiebreak.inference.mean_field import MeanField
+from tiebreak.inference.tasks.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax
 

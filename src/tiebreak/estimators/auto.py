@@ -23,12 +23,10 @@ from tiebreak.estimators.publishing import Fitted
 from tiebreak.inference import dirichlet, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.dirichlet import KnownShares
-from tiebreak.inference.exact_links import fit as exact_links
-from tiebreak.inference.exact_links import from_scores
-from tiebreak.inference.exact_links.from_scores import ClassScores
-from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.tasks.coupling import fit as exact_links
+from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.vb import Problem, Run
 from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest
@@ -264,9 +262,8 @@ class Auto(BayesEstimator):
                 is_first = np.zeros(len(scores), dtype=bool)
                 is_first[units.representative] = True
                 scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
-            given = ClassScores(scores, np.zeros(n_classes))
-            found = from_scores.infer_linked(
-                made.whole, made.run, given, links, by_row.implied, gold, options, self._stopping
+            found = exact_links.fit_scores(
+                made.whole, made.run, scores, links, by_row.implied, gold, options, self._stopping
             )
         plain = self._plain_problem(PLAIN, rows, inputs)
         beliefs = vb.implied_beliefs(plain, found.q)

@@ -54,7 +54,7 @@ from tiebreak.wording import counted
 if TYPE_CHECKING:
     from tiebreak.decide import Decisions
     from tiebreak.estimators.variational_bayes import VariationalBayes
-    from tiebreak.inference.link_errors.suspect import DoubtfulLinks
+    from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.life.dropping import Carried
     from tiebreak.report.explain import Explanation

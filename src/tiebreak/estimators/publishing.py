@@ -32,7 +32,7 @@ from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.estimators.variational_bayes import VariationalBayes
-    from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+    from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
 
 TASKS_AT_ONCE = 1 << 16
 SHOWN_GROUPS = 5  # in a note
@@ -151,7 +151,7 @@ def doubtful_links(fitted: Fitted) -> DoubtfulLinks | None:
     wrong = fitted.found.wrong
     if codes is None or wrong is None or not wrong.any():  # no links, or all are hard
         return None
-    from tiebreak.inference.link_errors.suspect import suspect_links
+    from tiebreak.inference.tasks.coupling.link_errors import suspect_links
 
     return suspect_links(fitted.inputs.links, codes, wrong)
 
@@ -160,7 +160,7 @@ def link_errors(fitted: Fitted) -> LinkErrors | None:
     """Return the learnt error rates of links, by source."""
     if fitted.found.rates is None:
         return None
-    from tiebreak.inference.link_errors.suspect import errors_by_source
+    from tiebreak.inference.tasks.coupling.link_errors import errors_by_source
 
     return errors_by_source(fitted.inputs.links, fitted.found.rates)
 

@@ -14,7 +14,6 @@ from tiebreak.estimators.base import (
 from tiebreak.estimators.publishing import Fitted
 from tiebreak.inference import dirichlet, gold_weights, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.exact_links.plan import LinkReport
 from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import GridPoint, Patterns
@@ -27,6 +26,7 @@ from tiebreak.inference.stages import (
     q_of_start,
     to_patterns,
 )
+from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.vb import Beliefs, Problem
 from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.layout import ByTask, Floats
@@ -34,7 +34,7 @@ from tiebreak.links import OnContradiction
 from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
 
 if TYPE_CHECKING:
-    from tiebreak.inference.link_errors.suspect import DoubtfulLinks, LinkErrors
+    from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
     from tiebreak.inference.workers.kinds import Kinds
 
 

@@ -23,8 +23,8 @@ from tiebreak.links.graph import Implications, LinkCodes
 
 if TYPE_CHECKING:
     from tiebreak.inference.calibration import Calibration
-    from tiebreak.inference.exact_links.plan import LinkReport
-    from tiebreak.inference.link_errors.learnt import Rates
+    from tiebreak.inference.tasks.coupling.link_errors import Rates
+    from tiebreak.inference.tasks.coupling.plan import LinkReport
 
 
 class LinkStep(NamedTuple):

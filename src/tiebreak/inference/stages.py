@@ -16,10 +16,10 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, held_out, response_patterns, vb
 from tiebreak.inference.calibration import Calibration, Honesty
-from tiebreak.inference.exact_links import fit as exact_links
-from tiebreak.inference.exact_links.ascents import HIGHER
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.tasks.coupling import fit as exact_links
+from tiebreak.inference.tasks.coupling.ascents import HIGHER
 from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.sweeper import Logs
@@ -214,7 +214,7 @@ def fit_links_and_gold(
     run, beliefs = plain
     if links is not None and implied is not None and problem.n_classes > 1:
         if isinstance(options, MeanFieldOptions):
-            from tiebreak.inference import mean_field
+            from tiebreak.inference.tasks import mean_field
 
             return mean_field.fit(problem, run, links, implied, gold, options, stopping, honesty)
         return exact_links.fit(
@@ -250,7 +250,7 @@ def fit_gold(
 
     Where gold contradicts the crowd, workers as known labels alone show them are a second start.
     """
-    from tiebreak.inference.exact_links.starts import contradicts
+    from tiebreak.inference.tasks.coupling.starts import contradicts
 
     problem = vb.with_known(plain, gold)
 

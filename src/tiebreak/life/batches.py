@@ -14,9 +14,8 @@ import numpy as np
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.exact_links import fit as decoding
-from tiebreak.inference.exact_links.ascents import Ascents
-from tiebreak.inference.exact_links.fit import joint_probabilities
+from tiebreak.inference.tasks.coupling.ascents import Ascents
+from tiebreak.inference.tasks.coupling.fit import joint_labels, joint_probabilities
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.inference.workers.extra_codes import ExtraCodes
@@ -125,15 +124,14 @@ def _fit_linked(
     assert batch.implied is not None
     ascents = Ascents(problem, batch.links, batch.implied, batch.gold, crowd.options, stopping)
     end = ascents.ascend_warm(Run(q, vb.implied_beliefs(problem, q), [], 0, converged=False))
-    exact = ascents.setup.exact
-    run = end.run._replace(q=end.q)
+    run = end.run
     probabilities = joint_probabilities(
-        problem, ascents.setup, end.run, crowd.calibration, batch.n_given
+        problem, ascents.setup, run, crowd.calibration, batch.n_given
     )
     label, _ = likeliest(probabilities)
-    hard = bool(batch.links.is_hard.any())
-    if hard if crowd.options.decode is None else crowd.options.decode == "joint":
-        label[exact.task] = decoding.decode(exact)
+    decoded = joint_labels(ascents.setup, crowd.options)
+    if decoded is not None:
+        label[ascents.setup.exact.task] = decoded
     return _Found(run, label, probabilities)
 
 

@@ -18,8 +18,8 @@ from tiebreak.data.labels import Labels
 from tiebreak.estimators.base import refuse_links
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference import calibration, vb
-from tiebreak.inference.exact_links import fit as decoding
-from tiebreak.inference.exact_links.ascents import Setup, set_up
+from tiebreak.inference.tasks.coupling.ascents import Setup, set_up
+from tiebreak.inference.tasks.coupling.fit import joint_labels
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads, likeliest, softmax
@@ -58,7 +58,7 @@ def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> L
     union = _join(model, crowd, tables.read_links(links))
     problem = _problem(model, tasks, len(union.old))
     options = _options(model)
-    setup, codes = _set_up(model, union, problem, options)
+    setup = _set_up(model, union, problem, options)
     if is_committee:
         log_prior = np.log(model.class_prior_)
         said = np.concatenate([committee_says(model, tasks), model.probabilities_[union.old]])
@@ -68,21 +68,17 @@ def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> L
         scores, scale = _scores(model, problem, tasks.n_tasks, union.old)
         log_prior = problem.states.expected_log_of_class(model._beliefs.alpha)
     exact = setup.exact
-    unit = None if exact.unit is None else exact.unit[exact.task]
+    nodes = exact.nodes
     linked = calibration.scale_scores(
-        scores[exact.task], scale[exact.task], log_prior, exact.pool.pays, unit
+        scores[exact.task], scale[exact.task], log_prior, nodes.pays, nodes.unit
     )
-    q = vb.clamp(softmax(scale[:, None] * scores), setup.known)
-    if exact.takes_everyone:
-        exact.gather(q)  # known tasks stay as they are there
-    exact.infer_from(linked, is_last=True)
-    exact.finish()
-    q[exact.task] = exact.pool.members_of(exact.q)
+    q = softmax(scale[:, None] * scores)
+    q[exact.task] = exact.probabilities(linked)
     q = vb.clamp(q, setup.known)
     label, _ = likeliest(q)
-    some_hard = bool(setup.hard.any()) if codes is not None else False
-    if some_hard if options.decode is None else options.decode == "joint":
-        label[exact.task] = decoding.decode(exact)
+    decoded = joint_labels(setup, options)
+    if decoded is not None:
+        label[exact.task] = decoded
     n_new = tasks.n_tasks
     return Labels.from_probabilities(
         crowd.tasks, model.classes_, q[:n_new], label=label[:n_new], frame=crowd.frame
@@ -135,9 +131,7 @@ def _options(model: Any) -> ExactLinkOptions:
     return ExactLinkOptions(error=float(1.0 / (1.0 + np.exp(strength))))
 
 
-def _set_up(
-    model: Any, union: Union, problem: Problem, options: ExactLinkOptions
-) -> tuple[Setup, LinkCodes | None]:
+def _set_up(model: Any, union: Union, problem: Problem, options: ExactLinkOptions) -> Setup:
     codes = union.links.on(union.tasks)
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
     implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
@@ -155,7 +149,7 @@ def _set_up(
     if options.error == "learn" and getattr(model, "link_errors_", None):
         soft = checked.codes.keep(~setup.hard)
         setup.exact.set_log_odds(_learnt_log_odds(model, union.links, soft))
-    return setup, checked.codes
+    return setup
 
 
 def _learnt_log_odds(model: VariationalBayes, links: Links, soft: LinkCodes) -> Floats:

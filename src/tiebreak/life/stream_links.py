@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference.link_errors.suspect import ErrorRate
+from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.life.open_tasks import GrowingArray
 from tiebreak.links import graph as link_graph

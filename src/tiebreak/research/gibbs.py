@@ -32,8 +32,8 @@ import tiebreak as tb
 from tiebreak.errors import ConvergenceWarning, OptionError, sentence, warn
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import dirichlet
-from tiebreak.inference.exact_links.plan import log_odds_of
 from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.tasks.coupling.plan import log_odds_of
 from tiebreak.links import OnContradiction
 from tiebreak.links.graph import violated
 from tiebreak.options import ExactLinkOptions, check_common

@@ -26,6 +26,7 @@ NO_PARENT = -1  # of a clique whose node is the last of its component
 
 Edges = dict[tuple[int, int], int]  # ends, the smaller first, to the number of the edge
 Clique = tuple[int, list[int]]  # a node and the later nodes it is tied to
+Orders = list[tuple[list[Clique], Edges]]  # of each component
 
 
 def worth_a_try(n_nodes: Offsets, n_edges: Offsets, n_classes: int) -> Mask:
@@ -67,7 +68,7 @@ def elimination_order(edges: Edges, n_classes: int) -> list[Clique] | None:
     return order
 
 
-def cliques_of(orders: Iterable[tuple[list[Clique], Edges]], n_classes: int) -> Cliques:
+def cliques_of(orders: Orders, n_classes: int) -> Cliques:
     """Lay out the cliques of several components for the kernels.
 
     The message of a clique goes to the clique that sums out the next of its nodes: in the square

@@ -1,4 +1,4 @@
-"""Fitting with exact links: set up joint inference, ascend, calibrate, and decode at the end.
+"""Fitting with exact links: ascend, calibrate, and decode once at the end.
 
 Decoded, tasks get one class each such that no hard link is broken. Components without loops and
 small loopy ones get their likeliest joint labelling. In large loopy ones each node takes its best
@@ -7,8 +7,6 @@ class that its neighbours allow, and what is left broken is repaired.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 from scipy.special import expit
 
@@ -16,21 +14,17 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
-from tiebreak.inference.exact_links.ascents import Ascents, Setup
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.inference.exact_links.numbers import VisitCodes
-from tiebreak.inference.exact_links.plan import log_odds_of
 from tiebreak.inference.problem import Fit
+from tiebreak.inference.tasks.coupling.ascents import Ascents, Setup
+from tiebreak.inference.tasks.coupling.infer import ExactLinks
+from tiebreak.inference.tasks.coupling.plan import log_odds_of
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
-from tiebreak.kernels.arrays import likeliest
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.arrays import likeliest, softmax
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.network import Network
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.options import ExactLinkOptions
-
-if TYPE_CHECKING:
-    from tiebreak.inference.link_errors.learnt import Rates
 
 REPAIR_ROUNDS = 200
 NO_LABEL = -1
@@ -75,26 +69,61 @@ def fit(
     if is_warm:
         best = ascents.ascend_warm(start)
     elif is_given or (gold is None and not _ties_three(links, plain.n_classes)):
-        best = ascents.ascend(start.q, ascents.implied_by(start), elsewhere=start.elsewhere)
+        best = ascents.ascend(ascents.start_at(start))
     else:
-        from tiebreak.inference.exact_links.starts import best_mode
+        from tiebreak.inference.tasks.coupling.starts import best_mode
 
         best, suspects = best_mode(ascents, start, gold, honesty.dependence)
+    found = calibration.choose(plain, beliefs, honesty, _evidence(ascents))
+    q = joint_probabilities(plain, ascents.setup, best.run, found)
+    return _fitted(ascents, best.run, q)._replace(calibration=found, uncertain=suspects)
+
+
+def fit_scores(
+    plain: Problem,
+    run: Run,
+    scores: Floats,
+    links: LinkCodes,
+    implied: Implications,
+    gold: GoldCodes | None,
+    options: ExactLinkOptions,
+    stopping: Stopping,
+) -> Fit:
+    """Join class scores that another model gives, (n_tasks, n_classes), by links: no ascent.
+
+    Parameters
+    ----------
+    plain, run
+        Plain VB and where it ended: error rates of links, if they are to be learnt, come from it.
+    """
+    ascents = Ascents(plain, links, implied, gold, options, stopping)
     exact = ascents.setup.exact
-    run = best.run
-    exact.spread(run.q)
-    evidence = _evidence(links, ascents.setup.hard, gold, options, ascents.rates)
-    found = calibration.choose(plain, beliefs, honesty, evidence)
-    q = joint_probabilities(plain, ascents.setup, run, found)
+    if options.error == "learn":
+        from tiebreak.inference.tasks.coupling.starts import best_mode
+
+        best_mode(ascents, run, gold)
+    q = softmax(scores)
+    q[exact.task] = exact.probabilities(scores[exact.task])
+    q = vb.clamp(q, ascents.setup.known)
+    return _fitted(ascents, run._replace(q=q), q)
+
+
+def _fitted(ascents: Ascents, run: Run, q: Floats) -> Fit:
+    """Return a fit that ended with these probabilities, and what joint inference says of links."""
+    exact, hard, _ = ascents.setup
+    links = ascents.links
+    wrong = np.zeros(links.n_links)
+    if not hard.all():
+        agree = exact.agreement()
+        wrong[~hard] = np.where(links.must[~hard], 1.0 - agree, agree)
+    label = joint_labels(ascents.setup, ascents.options)
     return Fit(
         run,
         q,
-        found,
-        decoded=decoded_jointly(links, exact, options),
+        decoded=None if label is None else GoldCodes(exact.task, label),
         link_report=exact.finish(),
-        rates=ascents.rates,
-        wrong=probability_wrong(links, ascents.setup),
-        uncertain=suspects,
+        rates=exact.rates,
+        wrong=wrong,
     )
 
 
@@ -126,95 +155,84 @@ def joint_probabilities(
         return vb.class_probabilities(plain, run.q)
     logs = vb.expected_logs(plain, run.beliefs)
     q = calibration.probabilities(plain, run.beliefs, found, n_given, logs)
-    unit = None if exact.unit is None else exact.unit[exact.task]
+    nodes = exact.nodes
     scores = calibration.scaled_scores(
-        plain, run.beliefs, found, exact.task, exact.pool.pays, unit, n_given, logs
+        plain, run.beliefs, found, nodes.task, nodes.pays, nodes.unit, n_given, logs
     )
-    exact.infer_from(scores, is_last=True)
-    exact.finish()
-    q[exact.task] = exact.pool.members_of(exact.q)
+    q[nodes.task] = exact.probabilities(scores)
     vb.clamp_in_place(q, setup.known)
     return q
 
 
-def probability_wrong(links: LinkCodes, setup: Setup) -> Floats:
-    """Return the probability that each link is wrong."""
-    wrong = np.zeros(links.n_links)
-    soft = ~setup.hard
-    if soft.any():
-        agree = setup.exact.agreement()
-        wrong[soft] = np.where(links.must[soft], 1.0 - agree, agree)
-    return wrong
-
-
-def _evidence(
-    links: LinkCodes,
-    hard: Mask,
-    gold: GoldCodes | None,
-    options: ExactLinkOptions,
-    rates: Rates | None,
-) -> Evidence:
+def _evidence(ascents: Ascents) -> Evidence:
     """Trust hard links; take soft ones at the error rate that is stated or was found."""
+    links = ascents.links
+    error = ascents.options.error
+    rates = ascents.setup.exact.rates
     if rates is not None:
         same, different = rates.mean
         source = 0 if links.who is None or len(same) == 1 else links.who + 1
-        error = np.where(links.must, different[source], same[source])
-        return Evidence(links, error, gold)
-    stated = None if options.error is None else float(options.error)
-    log_odds, _ = log_odds_of(links, stated)
-    error = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
-    return Evidence(links, error, gold)
+        wrong = np.where(links.must, different[source], same[source])
+    else:
+        log_odds, hard = log_odds_of(links, None if error is None else float(error))
+        wrong = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
+    return Evidence(links, wrong, ascents.gold)
 
 
-def decoded_jointly(
-    links: LinkCodes, exact: ExactLinks, options: ExactLinkOptions
-) -> GoldCodes | None:
-    """Return linked tasks and their labels, where they are decoded jointly."""
-    some_hard = options.error is None and bool(links.is_hard.any())
-    jointly = some_hard if options.decode is None else options.decode == "joint"
-    return GoldCodes(exact.task, decode(exact)) if jointly else None
+# -- decoding --------------------------------------------------------------------------------------
 
 
-def decode(links: ExactLinks | Any) -> Codes:
+def joint_labels(setup: Setup, options: ExactLinkOptions) -> Codes | None:
+    """Return the joint labels of the open linked tasks; None where each gets its likeliest class.
+
+    Where the options say nothing, hard links ask for joint labels.
+    """
+    jointly = bool(setup.hard.any()) if options.decode is None else options.decode == "joint"
+    return decode(setup.exact) if jointly else None
+
+
+def decode(links: ExactLinks) -> Codes:
     """Return the class of each linked task of `links.task`, decoded jointly: [eq:decode]."""
-    if not isinstance(links, ExactLinks):
-        return np.asarray(links.decode())  # tasks that lie elsewhere are decoded there
     plan = links.plan
     coupling = links.coupling()
-    pool_label, _ = likeliest(links.q)
-    label = pool_label[links.pool.n_alone :]  # a view, by visit
+    label, _ = likeliest(links.belief)
+    alone = np.flatnonzero(np.diff(plan.network.start) == 0)
+    of_alone = label[alone]  # keeps the first class where two are equal but for rounding
     links.backend.decode_forest(links.scores, plan.network, coupling, (0, plan.n_forest), label)
+    label[alone] = of_alone
     if plan.report.small:
         links.backend.decode_cliques(links.scores, plan.cliques, coupling, label)
-    if links.remembers:
+    if links.has_large:
         _decode_large(links, coupling, label)
-    return np.asarray(pool_label[links.pool.node] ^ links.pool.flip)
+    return np.asarray(label[links.nodes.node] ^ links.nodes.flip)
 
 
 def _decode_large(links: ExactLinks, coupling: Floats, label: Codes) -> None:
     """Give the surest nodes their class first, then repair what is broken."""
     with np.errstate(divide="ignore"):
         log_belief = np.log(links.belief)
-    visits = np.arange(links.plan.n_exact, len(label), dtype=np.int32)
-    surest_first = visits[np.argsort(-links.belief[visits].max(axis=1), kind="stable")]
-    label[visits] = NO_LABEL
+    nodes = np.arange(links.plan.n_exact, len(label), dtype=np.int32)
+    surest_first = nodes[np.argsort(-links.belief[nodes].max(axis=1), kind="stable")]
+    label[nodes] = NO_LABEL
     network = links.plan.network
     links.backend.decode_greedily(log_belief, network, coupling, surest_first, label)
+    n_alone = links.plan.report.merged  # in components without loops, which come first
     rng = np.random.default_rng(0)  # breaks ties, so that two nodes do not swap for ever
     for _ in range(REPAIR_ROUNDS):
         broken = _on_broken_links(network, coupling, label)
         if not len(broken):
             return
-        noisy = log_belief + rng.gumbel(size=log_belief.shape)
+        noisy = log_belief.copy()
+        noisy[n_alone:] += rng.gumbel(size=noisy[n_alone:].shape)
         links.backend.decode_greedily(noisy, network, coupling, rng.permutation(broken), label)
     _label_by_search(links, coupling, label)
 
 
-def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> VisitCodes:
+def _on_broken_links(network: Network, coupling: Floats, label: Codes) -> Codes:
     """Return the nodes at an end of a hard link that labels break."""
     owner = np.repeat(np.arange(network.n_nodes, dtype=np.int32), np.diff(network.start))
     hard = coupling[network.edge] == -np.inf
-    return VisitCodes(np.unique(owner[hard & (label[owner] == label[network.other])]))
+    return np.unique(owner[hard & (label[owner] == label[network.other])])
 
 
 def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
@@ -223,8 +241,7 @@ def _label_by_search(links: ExactLinks, coupling: Floats, label: Codes) -> None:
 
     plan = links.plan
     hard = coupling == -np.inf
-    left = plan.left_visit[hard]
-    right = plan.right_visit[hard]
+    left, right = plan.left[hard], plan.right[hard]
     component = link_graph.components(len(label), left, right)
     is_broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
     broken = np.flatnonzero(is_broken).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Links that may be wrong: how often each source errs, learnt with everything else.
+"""Links that may be wrong: how often each source errs, and which links are suspect.
 
 Every link is an answer to "are these two the same class?". A source says "different" of tasks that
 are the same with one probability, and "same" of tasks that differ with another; each has a Beta
@@ -7,15 +7,18 @@ prior. Only given links count: what follows from two answers is not a third.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaln, psi
 
-from tiebreak.inference.exact_links.infer import ExactLinks
-from tiebreak.kernels.layout import Codes, Floats, Mask, Swept
-from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.data.frames import as_frame
+from tiebreak.errors import note
+from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.links import Links
+from tiebreak.links.graph import LinkCodes
 
 # Rows of `Rates`: what the two tasks of a link really are.
 SAME = 0
@@ -28,7 +31,7 @@ class Answers(NamedTuple):
     must: Mask  # (n_links,) the answer was "same"
     source: Codes  # (n_links,)
     n_sources: int
-    duplicate: Mask | None = None  # (n_links,) "these are copies of one task"; None: never said
+    of_copies: Floats | None = None  # (n_links,) `plan.odds_of_copies`; None: all are 0
 
     @property
     def one_rate(self) -> Mask:
@@ -104,55 +107,85 @@ def log_odds(rates: Rates, answers: Answers) -> Floats:
     said_same = log_right[SAME] - log_wrong[DIFFERENT]
     said_different = log_wrong[SAME] - log_right[DIFFERENT]
     source = answers.source
-    return np.asarray(np.where(answers.must, said_same[source], said_different[source]))
+    found = np.where(answers.must, said_same[source], said_different[source])
+    return np.asarray(found if answers.of_copies is None else found + answers.of_copies)
 
 
-@dataclass
-class LearntLinks:
-    """Soft links whose sources' error rates are learnt: a `vb.LinkModel` around `ExactLinks`."""
+class LearntRates:
+    """The error rates of sources, from update to update."""
 
-    links: ExactLinks
-    answers: Answers
-    prior: Rates
-    rates: Rates = field(init=False)
+    def __init__(self, answers: Answers, prior: Rates) -> None:
+        self.answers = answers
+        self.prior = prior
+        self.rates = prior
 
-    def __post_init__(self) -> None:
-        self.last_value: float | None = None
-        self.reset()
+    def log_odds(self) -> Floats:
+        """Return the expected log-odds, of each link, that its two tasks agree."""
+        return log_odds(self.rates, self.answers)
 
-    def reset(self, rates: Rates | None = None) -> None:
-        """Begin anew, at the prior or at these rates."""
-        self.rates = self.prior if rates is None else rates
-        self.links.reset()
-        self.links.set_log_odds(self._log_odds())
-        self.last_value = None
-
-    def _log_odds(self) -> Floats:
-        return log_odds(self.rates, self.answers) + self._of_copies()
-
-    def _of_copies(self) -> Floats:
-        """Return log (K − 1) for copies: one that went wrong is any other class, all alike."""
-        if self.answers.duplicate is None:
-            return np.zeros(len(self.answers.must))
-        others = np.log(max(self.links.n_classes - 1, 1))
-        return np.where(self.answers.duplicate, others, 0.0)
-
-    may_cycle = False
-    remembers = True  # rates are learnt from update to update
-
-    def value(self, q: Floats) -> float | None:
-        """Return the linked tasks' part of the bound at the last update; None before it."""
-        return self.last_value
-
-    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
-        """Update the linked tasks, then the error rates: [eq:link-errors]."""
+    def update(self, agree: Floats) -> tuple[float, float]:
+        """Learn the rates; return by how much they moved, and what they add to the bound."""
         before = self.rates.mean
-        swept = self.links.sweep(sweeper, scores, logs)
-        entropy = self.links.entropy()
-        agree = self.links.agreement()
         self.rates = learn_rates(self.prior, self.answers, agree)
-        self.links.set_log_odds(self._log_odds())
-        value = entropy + log_evidence(self.prior, self.rates, self.answers)
-        self.last_value = value - float(self._of_copies() @ (1.0 - agree))
-        moved = float(np.abs(self.rates.mean - before).max(initial=0.0))
-        return swept._replace(entropy=self.last_value, change=max(swept.change, moved))
+        value = log_evidence(self.prior, self.rates, self.answers)
+        if self.answers.of_copies is not None:
+            value -= float(self.answers.of_copies @ (1.0 - agree))
+        return float(np.abs(self.rates.mean - before).max(initial=0.0)), value
+
+
+# -- what is published -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DoubtfulLinks:
+    """Links that are more likely wrong than right, the most likely first."""
+
+    links: Links
+    probability: Floats  # (n_links,) that each is wrong
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    def __repr__(self) -> str:
+        return f"DoubtfulLinks({len(self):,} links)"
+
+    def to_frame(self) -> Any:
+        """Return left, right, link and the probability that it is wrong, as a table."""
+        return as_frame({**self.links.columns(), "wrong": self.probability}, "pyarrow")
+
+
+class ErrorRate(NamedTuple):
+    """How often one source errs, as expected after the fit."""
+
+    says_different_of_same: float
+    says_same_of_different: float
+
+
+LinkErrors = dict[Hashable, ErrorRate]
+
+
+def suspect_links(links: Links | None, codes: LinkCodes, wrong: Floats) -> DoubtfulLinks | None:
+    """Rank the links that are more likely wrong than right; None where all are hard."""
+    if links is None or not wrong.any():
+        return None
+    suspect = np.flatnonzero(wrong > 0.5)
+    suspect = suspect[np.argsort(-wrong[suspect], kind="stable")]
+    return DoubtfulLinks(links.select(codes.row[suspect]), wrong[suspect])
+
+
+def errors_by_source(links: Links | None, rates: Rates) -> LinkErrors:
+    """Name learnt error rates by source; warn about a source that is worse than a coin."""
+    names = [None] if links is None or links.sources is None else [None, *links.sources]
+    has_unnamed = links is None or links.who is None or bool((links.who < 0).any())
+    found: LinkErrors = {}
+    for name, same, different in zip(names, *rates.mean.tolist(), strict=False):
+        if name is None and len(names) > 1 and rates.wrong.shape[1] > 1 and not has_unnamed:
+            continue  # no link of these has an unknown source
+        found[name] = ErrorRate(same, different)
+        if same + different > 1.0:
+            who = "The links" if name is None else f"Source {name!r}"
+            note(
+                f"{who} look worse than a coin: wrong on {same:.0%} of pairs that are the same "
+                f"and {different:.0%} of pairs that differ. Are the words swapped?"
+            )
+    return found

@@ -24,7 +24,7 @@ import numpy as np
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration
-from tiebreak.inference.exact_links.ascents import HIGHER, Ascents, End
+from tiebreak.inference.tasks.coupling.ascents import HIGHER, Ascents, End
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import graph as link_graph
@@ -90,31 +90,32 @@ def best_mode(
     sure = sureness(classes)
     groups = linked_groups(ascents.links, ascents.implied, sure, known)
     against = gold is not None and contradicts(classes, gold)
-    there = start.elsewhere
+    from_plain = ascents.start_at(start)
     if not groups.needs_starts and not against:
-        return ascents.ascend(start.q, ascents.implied_by(start), elsewhere=there), ()
+        return ascents.ascend(from_plain), ()
     trial = ascents.stopping._replace(
         tol=max(TRIAL_TOL, ascents.stopping.tol),
         max_iter=min(TRIAL_SWEEPS, ascents.stopping.max_iter),
     )
-    again = partial(ascents.ascend, stopping=trial, elsewhere=there)
-    best = again(start.q, ascents.implied_by(start))
+    again = partial(ascents.ascend, stopping=trial)
+    best = again(from_plain)
     tried = [_candidate(plain, best, groups)]
     if against:
-        of_gold = vb.beliefs_of_known(plain, start.q, known)
-        best = _better(plain, best, again(start.q, of_gold), groups, tried)
+        of_gold = from_plain._replace(beliefs=vb.beliefs_of_known(plain, start.q, known))
+        best = _better(plain, best, again(of_gold), groups, tried)
     if groups.needs_starts:
-        surest = again(_with_classes(plain, start.q, at_surest(classes, groups, sure)))
+        q = _with_classes(plain, start.q, at_surest(classes, groups, sure))
+        surest = again(from_plain._replace(q=q, beliefs=None))
         best = _better(plain, best, surest, groups, tried)
         del surest  # each end holds q of all tasks
         best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
         best = _with_swaps(ascents, best, classes, groups, tried, trial)
-    last = ascents.ascend(best.q, best.run.beliefs, best.rates, elsewhere=best.run.elsewhere)
+    last = ascents.ascend(best.start)
     return last, _uncertain(plain, last, tried, groups, dependence)
 
 
 def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
-    label = vb.class_probabilities(plain, end.q).argmax(axis=1)
+    label = vb.class_probabilities(plain, end.run.q).argmax(axis=1)
     return Candidate(end.bound, label[groups.task].astype(np.int32))
 
 
@@ -129,16 +130,12 @@ def _better(
 def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
     """Add links part by part, those between the surest tasks first; each part starts warm."""
     few = trial._replace(max_iter=min(PART_SWEEPS, trial.max_iter))
-    end = End(start, start.q, None)
+    end = End(start, None)
     for links in in_parts(ascents.links, sure):
         part = ascents.of_part(links)
-        end = part.ascend(
-            end.q, part.implied_by(end.run), end.rates, few, elsewhere=end.run.elsewhere
-        )
+        end = part.ascend(part.start_at(end.run)._replace(rates=end.rates), few)
         del part  # before the next one is set up
-    return ascents.ascend(
-        end.q, ascents.implied_by(end.run), end.rates, trial, elsewhere=end.run.elsewhere
-    )
+    return ascents.ascend(ascents.start_at(end.run)._replace(rates=end.rates), trial)
 
 
 def _with_swaps(
@@ -154,12 +151,12 @@ def _with_swaps(
     few = trial._replace(max_iter=min(SWAP_SWEEPS, trial.max_iter))
     tried: set[tuple[int, int]] = set()
     for _ in range(SWAP_ROUNDS):
-        classes = vb.class_probabilities(plain, best.q)
+        classes = vb.class_probabilities(plain, best.run.q)
         pairs = [pair for pair in doubtful_pairs(classes, plain_q, groups) if pair not in tried]
         for pair in pairs:
             tried.add(pair)
-            q = _with_classes(plain, best.q, swapped(classes, groups, *pair))
-            end = ascents.ascend(q, None, best.rates, few, elsewhere=best.run.elsewhere)
+            q = _with_classes(plain, best.run.q, swapped(classes, groups, *pair))
+            end = ascents.ascend(best.at(q), few)
             candidates.append(_candidate(plain, end, groups))
             if end.bound > best.bound + HIGHER * abs(best.bound):
                 best = end

@@ -1,1 +1,0 @@
-"""Links that may be wrong: how often each source errs, and which links are suspect."""
