@@ -15,9 +15,9 @@ from scipy.special import gammaln
 import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.inference import vb
-from tiebreak.inference.dirichlet import KnownShares
+from tiebreak.inference.dirichlet import FIXED, ClassPrior
 from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
-from tiebreak.inference.workers.fixed_rows import FixedRows
+from tiebreak.inference.workers.confusion import FixedRows
 from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Mask
@@ -42,7 +42,7 @@ def problem_of(responses: Responses, fixed: Mask) -> vb.Problem:
     prior = np.where(np.eye(responses.n_classes, dtype=bool), 2.5, 1.5)[None]
     workers = FixedRows(ConfusionMatrices(prior, responses.n_workers), fixed, prior)
     tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
-    shares = KnownShares(np.linspace(1.0, 2.0, responses.n_classes))
+    shares = ClassPrior(np.linspace(1.0, 2.0, responses.n_classes), FIXED)
     return vb.Problem(tasks, shares, workers, reference)
 
 

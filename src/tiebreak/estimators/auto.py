@@ -22,7 +22,7 @@ from tiebreak.estimators.gold_stage import GoldStage
 from tiebreak.estimators.publishing import Fitted
 from tiebreak.inference import dirichlet, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.dirichlet import KnownShares
+from tiebreak.inference.dirichlet import FIXED
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.tasks.coupling import fit as exact_links
@@ -234,7 +234,7 @@ class Auto(BayesEstimator):
                 "workers or other classes. Label tasks of other classes too."
             )
         opinions = [p, *(q for name, q in made.said.items() if name != VOTES)]
-        knows_shares = isinstance(made.near.states, KnownShares)
+        knows_shares = getattr(made.near.states, "read", None) == FIXED
         stage = gold_stage.learn(opinions, units.tasks, known, knows_shares=knows_shares)
         self._gold_stage = stage
         return stage.probabilities(opinions, units.tasks, made.near.backend)

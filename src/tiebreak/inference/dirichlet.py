@@ -1,7 +1,13 @@
 """Dirichlet priors: facts of the distribution, priors as users give them, and what tasks may be.
 
-Classes have one Dirichlet, or one more within each class where it has subtypes (`StatePrior`); the
-confusions of a worker have one for each class (`workers/`).
+Classes have one Dirichlet, or one more within each class where it has subtypes (`ClassPrior`); the
+confusions of a worker have one for each class (`workers/`). Counts are read in one of three ways:
+
+- `POSTERIOR`: as a Dirichlet; its log is E[log x], its evidence log B(n) − log B(n₀)
+- `POINT`: as shares, the prior being their smoothing (Dawid-Skene); evidence Σ n log share
+- `FIXED`: shares are known, the mean of the prior; evidence Σ (n − n₀) log share
+
+In each the log is the gradient of the evidence by counts, which is why no bound ever falls.
 """
 
 from __future__ import annotations
@@ -24,8 +30,7 @@ PIECES = 16  # in so many pieces at most
 SPARSE = 1 << 18  # numbers; below, a look at which left the prior is not repaid
 SPREAD = 0.1  # a, of the Dirichlet over the subtypes of a class: few of them are used
 
-# How counts are read: as a posterior, or as shares, the prior being their smoothing (Dawid-Skene).
-POSTERIOR, POINT = "posterior", "point"
+POSTERIOR, POINT, FIXED = "posterior", "point", "fixed"
 
 ClassPriorOption = float | Sequence[float] | Floats
 ConfusionPrior = str | Sequence[float] | Floats | Mapping[Any, npt.ArrayLike]
@@ -123,15 +128,29 @@ def mean(concentration: Floats, axis: int = -1) -> Floats:
     return np.asarray(np.divide(concentration, total, out=even, where=total > 0.0))
 
 
-def log_mean(counts: Floats, axis: int = -1) -> Floats:
-    """Return the logs of shares as point estimates: −∞ for what was never counted."""
+def log_shares(
+    read: str, counts: Floats, prior: Floats, axis: int = -1, n_threads: int = 1
+) -> Floats:
+    """Return the log of each share, as counts are read; −∞ for what was never counted."""
+    if read == POSTERIOR:
+        return expected_log(counts, axis, n_threads, prior=prior)
     with np.errstate(divide="ignore"):
-        return np.log(mean(counts, axis))
+        shares = np.log(mean(prior if read == FIXED else counts, axis))
+    return np.broadcast_to(shares, counts.shape)
 
 
-def log_likelihood(counts: Floats, axis: int = -1) -> float:
-    """Return Σ n log share, with shares as point estimates."""
-    return float(xlogy(counts, mean(counts, axis)).sum())
+def log_evidence(
+    read: str, counts: Floats, prior: Floats, axis: int = -1, n_threads: int = 1
+) -> float:
+    """Return what counts above their prior add to the bound, as they are read."""
+    if read == FIXED:
+        return float(((counts - prior) * log_shares(FIXED, counts, prior, axis)).sum())
+    if read == POINT:
+        return float(xlogy(counts, mean(counts, axis)).sum())
+    of_prior = log_beta(prior, axis).sum()
+    if counts.ndim > 1 and len(prior) == 1:  # of all workers alike
+        of_prior *= len(counts)
+    return float(log_beta(counts, axis, n_threads, prior=prior).sum() - of_prior)
 
 
 def class_prior(given: ClassPriorOption, n_classes: int) -> Floats:
@@ -236,8 +255,7 @@ class StatePrior(Protocol):
         """Parameters before any task, (n_states,)."""
 
     @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
+    def n_classes(self) -> int: ...
 
     @property
     def class_of(self) -> Codes:
@@ -246,8 +264,7 @@ class StatePrior(Protocol):
     def expected_log(self, parameters: Floats) -> Floats:
         """Return the expected log probability of each state, (n_states,)."""
 
-    def expected_log_of_class(self, parameters: Floats) -> Floats:
-        """Return the expected log probability of each class, (n_classes,)."""
+    def expected_log_of_class(self, parameters: Floats) -> Floats: ...
 
     def log_evidence(self, parameters: Floats) -> float:
         """Return its part of the bound, right after the parameters were updated."""
@@ -257,111 +274,61 @@ class StatePrior(Protocol):
 
 
 class ClassPrior(NamedTuple):
-    """Every class is one state. Parameters are α of a Dirichlet, one per class."""
+    """Classes have a Dirichlet, and so have the subtypes of each: tasks on which workers err alike.
 
-    prior: Floats  # α₀, (n_classes,)
-    read: str = POSTERIOR
-
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        return len(self.prior)
-
-    @property
-    def class_of(self) -> Codes:
-        """The class of each state."""
-        return np.arange(len(self.prior), dtype=np.int32)
-
-    def expected_log(self, parameters: Floats) -> Floats:
-        """Return E[log π], (n_states,): [eq:expected-logs]."""
-        return log_mean(parameters) if self.read == POINT else expected_log(parameters)
-
-    def expected_log_of_class(self, parameters: Floats) -> Floats:
-        """Return the same: every class is one state."""
-        return self.expected_log(parameters)
-
-    def log_evidence(self, parameters: Floats) -> float:
-        """Return log B(α) − log B(α₀), as in [eq:bound-after-update]."""
-        if self.read == POINT:
-            return log_likelihood(parameters)
-        return float(log_beta(parameters) - log_beta(self.prior))
-
-    def mean(self, parameters: Floats) -> Floats:
-        """Return E[π], (n_classes,)."""
-        return mean(parameters)
-
-
-class KnownShares(ClassPrior):
-    """Every class is one state, and the share of each is known: the mean of the prior.
-
-    For crowds whose responses do not tell how common classes are: [eq:one-class].
-    """
-
-    def expected_log(self, parameters: Floats) -> Floats:
-        """Return log π."""
-        return np.asarray(np.log(self.prior / self.prior.sum()))
-
-    def log_evidence(self, parameters: Floats) -> float:
-        """Return Σ_k N_k log π_k."""
-        return float((parameters - self.prior) @ self.expected_log(parameters))
-
-    def mean(self, parameters: Floats) -> Floats:
-        """Return π, (n_classes,)."""
-        return mean(self.prior)
-
-
-class SubtypePrior(NamedTuple):
-    """Every class has several subtypes: tasks on which workers err alike. Implements [eq:subtypes].
-
-    State k · n_subtypes + m is subtype m of class k. Parameters are a/M + N_km.
+    Without subtypes a class is one state, with parameters α₀ + N. With them state k · M + m is
+    subtype m of class k, with parameters a/M + N_km: [eq:subtypes]. Shares of classes are `FIXED`
+    where responses do not tell how common classes are: [eq:one-class].
     """
 
     of_class: Floats  # α₀, (n_classes,)
-    n_subtypes: int
+    read: str = POSTERIOR
+    n_subtypes: int = 1
 
     @property
     def prior(self) -> Floats:
-        """Parameters before any task: a / M of each state."""
-        return np.full(len(self.of_class) * self.n_subtypes, SPREAD / self.n_subtypes)
+        """Parameters before any task: α₀, or a/M of each state."""
+        if self.n_subtypes == 1:
+            return self.of_class
+        return np.full(self.n_classes * self.n_subtypes, SPREAD / self.n_subtypes)
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
         return len(self.of_class)
 
     @property
     def class_of(self) -> Codes:
-        """The class of each state."""
         return np.repeat(np.arange(self.n_classes, dtype=np.int32), self.n_subtypes)
 
     def expected_log(self, parameters: Floats) -> Floats:
-        """Return the expected log probability of each state: that of its class, and within it."""
-        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
-        within = psi(by_class) - psi(by_class.sum(axis=1, keepdims=True))
+        """Return E[log π] of each class, and with subtypes within it: [eq:expected-logs]."""
         of_class = self.expected_log_of_class(parameters)
+        if self.n_subtypes == 1:
+            return of_class
+        within = expected_log(parameters.reshape(self.n_classes, self.n_subtypes))
         return np.asarray((of_class[:, None] + within).ravel())
 
     def expected_log_of_class(self, parameters: Floats) -> Floats:
         """Return E[log π], (n_classes,)."""
-        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
-        return expected_log(self._of_class(by_class))
+        return log_shares(self.read, self._of_class(parameters), self.of_class)
 
     def log_evidence(self, parameters: Floats) -> float:
-        """Return the logs of normalisers, of the classes and of the subtypes within each."""
+        """Return log B(α) − log B(α₀), as in [eq:bound-after-update], and that within classes."""
+        found = log_evidence(self.read, self._of_class(parameters), self.of_class)
+        if self.n_subtypes == 1:
+            return found
         by_class = parameters.reshape(self.n_classes, self.n_subtypes)
-        after = self._of_class(by_class)
-        of_classes = log_beta(after) - log_beta(self.of_class)
-        of_prior = self.n_subtypes * gammaln(SPREAD / self.n_subtypes) - gammaln(SPREAD)
-        within = log_beta(by_class).sum() - self.n_classes * of_prior
-        return float(of_classes + within)
+        return found + log_evidence(POSTERIOR, by_class, self.prior[None, : self.n_subtypes])
 
     def mean(self, parameters: Floats) -> Floats:
         """Return E[π], (n_classes,)."""
-        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
-        return mean(self._of_class(by_class))
+        return mean(self.of_class if self.read == FIXED else self._of_class(parameters))
 
-    def _of_class(self, by_class: Floats) -> Floats:
-        """Return α of the classes: the prior plus the tasks of each."""
+    def _of_class(self, parameters: Floats) -> Floats:
+        """Return α: the prior plus the tasks of each class."""
+        if self.n_subtypes == 1:
+            return parameters
+        by_class = parameters.reshape(self.n_classes, self.n_subtypes)
         return np.asarray(self.of_class + by_class.sum(axis=1) - SPREAD)
 
 

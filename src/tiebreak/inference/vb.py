@@ -24,7 +24,7 @@ from tiebreak.inference.problem import Problem as Problem
 from tiebreak.inference.problem import Run as Run
 from tiebreak.inference.problem import Stopping as Stopping
 from tiebreak.inference.workers import ConfusionMatrices
-from tiebreak.inference.workers.extra_codes import ExtraCodes, known_classes
+from tiebreak.inference.workers.base import ExtraCodes
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority as majority
 from tiebreak.kernels.layout import (
@@ -146,7 +146,8 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
     )
     n_codes = tasks.n_codes + problem.n_classes
     known = layout.lay_out(start, code, tasks.role, n_codes, problem.n_states, weight)
-    rows = known_classes(problem.n_classes, problem.n_states)
+    is_of_class = problem.states.class_of == np.arange(problem.n_classes)[:, None]
+    rows = np.where(is_of_class, 0.0, -np.inf)
     return problem._replace(tasks=known, workers=ExtraCodes(problem.workers, rows))
 
 

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from tiebreak.inference.dirichlet import KnownShares, StatePrior, SubtypePrior
+from tiebreak.inference.dirichlet import FIXED, ClassPrior
 from tiebreak.inference.workers import WorkerCells
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
@@ -68,17 +68,17 @@ class Cells(NamedTuple):
     n_classes: int
 
     @classmethod
-    def of(cls, workers: WorkerCells, states: StatePrior) -> Cells:
+    def of(cls, workers: WorkerCells, states: ClassPrior) -> Cells:
         """Number the cells of states after those of workers."""
-        layers, priors = [states.class_of.astype(np.int64)], [states.prior]
+        layers, priors = [states.class_of.astype(np.int64)], [states.of_class]
         rows = [np.zeros(states.n_classes, dtype=np.int64)]
-        if isinstance(states, SubtypePrior):  # each class is one more row
-            priors = [states.of_class, states.prior]
+        if states.n_subtypes > 1:  # each class is one more row
+            priors.append(states.prior)
             layers.append(states.n_classes + np.arange(len(states.class_of)))
             rows.append(1 + states.class_of.astype(np.int64))
         n_rows = int(workers.row.max()) + 1
         of_states = np.concatenate(priors)
-        is_known = np.full(len(of_states), isinstance(states, KnownShares))
+        is_known = np.full(len(of_states), states.read == FIXED)
         return cls(
             workers.of_code,
             len(workers.prior) + np.stack(layers),

@@ -18,7 +18,7 @@ from tiebreak.inference.tasks.coupling.ascents import Ascents
 from tiebreak.inference.tasks.coupling.fit import joint_labels, joint_probabilities
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.inference.workers import CrowdModel
-from tiebreak.inference.workers.extra_codes import ExtraCodes
+from tiebreak.inference.workers.base import ExtraCodes
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend

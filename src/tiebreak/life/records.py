@@ -25,7 +25,7 @@ from tiebreak.data.labels import Labels
 from tiebreak.data.runs import Runs, WorkerRuns
 from tiebreak.errors import InputError
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.dirichlet import ClassPrior, KnownShares, SubtypePrior
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.problem import GridPoint
 from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, ErrorRate
 from tiebreak.inference.tasks.coupling.plan import LinkReport
@@ -44,7 +44,7 @@ RECORDS: dict[str, type[Any]] = {
         *(Responses, Runs, WorkerRuns, Links, Gold, Labels),
         *(ExactLinkOptions, MeanFieldOptions),
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, GridPoint),
-        *(Beliefs, CrowdModel, Carried, ClassPrior, KnownShares, SubtypePrior),
+        *(Beliefs, CrowdModel, Carried, ClassPrior),
     )
 }
 HOMES = {  # of records that few models hold: loaded when one is met
@@ -234,7 +234,7 @@ def _check_kinds(made: Kinds) -> None:
     require_numbers("the weight of kinds", made.weight, made.priors.shape[:1])
 
 
-def _check_subtypes(made: SubtypePrior) -> None:
+def _check_classes(made: ClassPrior) -> None:
     require_numbers("the prior of classes", made.of_class, made.of_class.shape)
 
 
@@ -245,5 +245,5 @@ CHECKS: dict[type[Any], Callable[[Any], None]] = {
     Labels: _check_labels,
     DoubtfulLinks: _check_doubtful,
     Kinds: _check_kinds,
-    SubtypePrior: _check_subtypes,
+    ClassPrior: _check_classes,
 }

@@ -242,3 +242,57 @@ class Workers:
         of_new: Floats = getattr(self, f"{name}_of_new")
         is_shared = len(values) == 1 and (self.n_workers > 1 or np.array_equal(values, of_new))
         return values if is_shared else np.concatenate([values, of_new])[at]  # NEW: the last row
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Around(Workers):
+    """A model around another, which answers all that this one does not."""
+
+    inner: Workers
+
+    @property
+    def n_workers(self) -> int:
+        return self.inner.n_workers
+
+    @property
+    def prior(self) -> Floats:
+        return self.inner.prior
+
+    @property
+    def prior_of_new(self) -> Floats:
+        return self.inner.prior_of_new
+
+    @property
+    def n_classes(self) -> int:
+        return self.inner.n_classes
+
+    @property
+    def n_states(self) -> int:
+        return self.inner.n_states
+
+    def collect(self, counts: Floats) -> Floats:
+        return self.inner.collect(counts)
+
+    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
+        return self.inner.log_evidence(parameters, n_threads)
+
+    def confusion(self, parameters: Floats) -> Floats:
+        return self.inner.confusion(parameters)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ExtraCodes(Around):
+    """A model with one more code for each row of scores: what is known of a task beside responses.
+
+    Where classes have subtypes a known class is such a code: its row is 0 for the states of the
+    class and −∞ for all others. So is what responses said that are not kept: they are among the
+    counts already.
+    """
+
+    rows: Floats  # (n_rows, n_states) log scores
+
+    def collect(self, counts: Floats) -> Floats:
+        return self.inner.collect(counts[: len(counts) - len(self.rows)])
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        return np.concatenate([self.inner.log_table(parameters, n_threads), self.rows])

@@ -6,7 +6,7 @@ number is learnt sooner than K² are; what a worker confuses with what is not se
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -35,24 +35,15 @@ class Coins(Workers):
 
     @property
     def n_classes(self) -> int:
-        """How many labels a worker may give."""
         return self.labels
 
     @property
     def n_states(self) -> int:
-        """How many states a task may be in: its classes."""
         return self.labels
 
     def of(self, crowd: CrowdFacts) -> Coins:
-        """Return the model of a crowd's workers."""
         prior, of_new = pooled_prior(crowd.whole_prior()), pooled_prior(crowd.prior_of_new())
-        return replace(
-            self,
-            n_workers=crowd.n_workers,
-            prior=prior,
-            prior_of_new=of_new,
-            labels=crowd.n_classes,
-        )
+        return Coins(prior, crowd.n_workers, of_new, crowd.n_classes, self.read)
 
     def collect(self, counts: Floats) -> Floats:
         """Return how often each worker is right and wrong, as expected."""
@@ -62,21 +53,15 @@ class Coins(Workers):
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return E[log p] on the diagonal, E[log (1 − p)] − log (K − 1) elsewhere."""
-        is_point = self.read == POINT
-        logs = dirichlet.log_mean(parameters) if is_point else dirichlet.expected_log(parameters)
+        logs = dirichlet.log_shares(self.read, parameters, self.prior)
         table = self._table(logs[:, RIGHT], logs[:, WRONG] - np.log(max(self.labels - 1, 1)))
         return table.reshape(-1, self.labels)
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
         """Return Σ_w [log B(r_w, v_w) − log B(r₀, v₀)] − V log (K − 1), V the wrong answers."""
-        if self.read == POINT:
-            n_wrong = parameters[:, WRONG].sum()
-            shared = n_wrong * np.log(max(self.labels - 1, 1))
-            return float(dirichlet.log_likelihood(parameters) - shared)
-        of_prior = np.broadcast_to(self.prior, parameters.shape)
-        n_wrong = (parameters - of_prior)[:, WRONG].sum()
-        gain = dirichlet.log_beta(parameters).sum() - dirichlet.log_beta(of_prior).sum()
-        return float(gain - n_wrong * np.log(max(self.labels - 1, 1)))
+        counted = parameters if self.read == POINT else parameters - self.prior
+        gain = dirichlet.log_evidence(self.read, parameters, self.prior)
+        return float(gain - counted[:, WRONG].sum() * np.log(max(self.labels - 1, 1)))
 
     def confusion(self, parameters: Floats) -> Floats:
         """Return E[p] on the diagonal and the rest shared by the other classes."""

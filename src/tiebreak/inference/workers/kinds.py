@@ -7,15 +7,16 @@ worker said tells which kind it is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet
-from tiebreak.inference.dirichlet import ClassPrior, SubtypePrior
+from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.workers.base import CrowdFacts, CrowdModel, WorkerCells, Workers, unset
-from tiebreak.inference.workers.fixed_rows import of_rules_or_not
+from tiebreak.inference.workers.confusion import of_rules_or_not
 from tiebreak.kernels.layout import Codes, Floats
 
 GOOD = (4.5, 0.5)  # times the given prior's right and wrong counts
@@ -38,7 +39,6 @@ class Kinds(Workers):
     heeds_rules: bool = True
 
     def of(self, crowd: CrowdFacts) -> Kinds:
-        """Return the model of a crowd's workers."""
         given = crowd.confusion_prior()
         if len(given) > 1:
             raise OptionError(
@@ -72,13 +72,10 @@ class Kinds(Workers):
         return replace(self, n_workers=len(at), trusted=trusted)
 
     def bind(self, crowd: CrowdFacts) -> CrowdModel:
-        """Return the model for a crowd; of a crowd of rules with what nothing tells fixed."""
         workers = self.of(crowd)
-        if self.n_subtypes > 1:
-            return CrowdModel(SubtypePrior(crowd.of_class, self.n_subtypes), workers)
         if not self.heeds_rules:
             return CrowdModel(ClassPrior(crowd.of_class), workers)
-        return of_rules_or_not(crowd, workers)
+        return of_rules_or_not(crowd, workers, self.n_subtypes)
 
     def with_classes(self, crowd: CrowdFacts) -> CrowdModel | None:
         """Return the model for more classes; learnt communities say nothing of a new one."""
@@ -90,12 +87,10 @@ class Kinds(Workers):
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return the expected log of confusions, over kinds too: e of [eq:kinds]."""
-        share = self.responsibility(parameters, n_threads)
-        table = np.zeros_like(parameters)
-        for kind, counts in enumerate(self._by_kind(parameters)):
-            logs = dirichlet.expected_log(counts, axis=1, n_threads=n_threads)
-            table += share[:, kind, None, None] * logs
-        return table.reshape(-1, self.n_states)
+        logs = (dirichlet.expected_log(each, 1, n_threads) for each in self._by_kind(parameters))
+        return self._mean(self.responsibility(parameters, n_threads), logs).reshape(
+            -1, self.n_states
+        )
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
         """Return Σ_w ln Σ_c p_c exp A_wc."""
@@ -103,10 +98,8 @@ class Kinds(Workers):
 
     def confusion(self, parameters: Floats) -> Floats:
         """Return E[θ], (worker, state, answer), over kinds too."""
-        share = self.responsibility(parameters)
-        mean = np.zeros_like(parameters)
-        for kind, counts in enumerate(self._by_kind(parameters)):
-            mean += share[:, kind, None, None] * counts / counts.sum(axis=1, keepdims=True)
+        shares = (dirichlet.mean(each, 1) for each in self._by_kind(parameters))
+        mean = self._mean(self.responsibility(parameters), shares)
         return np.ascontiguousarray(mean.transpose(0, 2, 1))
 
     def cells(self, parameters: Floats) -> WorkerCells:
@@ -114,12 +107,9 @@ class Kinds(Workers):
         share = self.responsibility(parameters)
         trusted = 0.0 if self.trusted is None else self.trusted
         prior = np.einsum("wc,cls->wls", share, self.priors) + trusted
-        mean = np.zeros_like(parameters)
-        square = np.zeros_like(parameters)
-        for kind, counts in enumerate(self._by_kind(parameters)):
-            probability = counts / counts.sum(axis=1, keepdims=True)
-            mean += share[:, kind, None, None] * probability
-            square += share[:, kind, None, None] * probability**2
+        shares = [dirichlet.mean(each, 1) for each in self._by_kind(parameters)]
+        mean = self._mean(share, shares)
+        square = self._mean(share, (each**2 for each in shares))
         return WorkerCells.of_confusions(prior, between=np.maximum(square - mean**2, 0.0))
 
     def responsibility(self, parameters: Floats, n_threads: int = 1) -> Floats:
@@ -128,14 +118,20 @@ class Kinds(Workers):
         share = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
+    @staticmethod
+    def _mean(share: Floats, by_kind: Iterable[Floats]) -> Floats:
+        """Return the mean over the kinds of each worker."""
+        weighed = (share[:, kind, None, None] * each for kind, each in enumerate(by_kind))
+        return np.asarray(sum(weighed))
+
     def _log_weights(self, parameters: Floats, n_threads: int = 1) -> Floats:
         """Return ln p_c + A_wc, (n_workers, n_kinds)."""
-        logs = np.empty((self.n_workers, len(self.weight)))
-        for kind, counts in enumerate(self._by_kind(parameters)):
-            of_prior = dirichlet.log_beta(self._prior_of(kind), axis=1).sum(axis=1)
-            of_counts = dirichlet.log_beta(counts, axis=1, n_threads=n_threads).sum(axis=1)
-            logs[:, kind] = np.log(self.weight[kind]) + of_counts - of_prior
-        return logs
+        gains = [
+            dirichlet.log_beta(counts, 1, n_threads).sum(axis=1)
+            - dirichlet.log_beta(self._prior_of(kind), 1).sum(axis=1)
+            for kind, counts in enumerate(self._by_kind(parameters))
+        ]
+        return np.asarray(np.log(self.weight) + np.column_stack(gains))
 
     def _by_kind(self, parameters: Floats) -> list[Floats]:
         """Return the Dirichlet counts of every worker, were it of each kind."""
