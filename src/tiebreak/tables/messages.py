@@ -1,8 +1,17 @@
-"""What errors and notes of this package say, by code."""
+"""What errors and notes of this package say, by code.
+
+Beside what Python knows, a field may be formatted as
+
+    {names:list}   the first few, each as Python shows it      {n:count row}    1 row, 2 rows
+    {value:short}  as Python shows it, cut where it is long    {n:verb have}    has, have
+    {meant:meant}  "Did you mean 'it'?", or nothing
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import string
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tiebreak.errors import Message, register
@@ -12,26 +21,29 @@ LONGEST = 200  # characters of a header in a message
 MOST = 20  # names of columns in a message
 
 
-def _shown(value: object, most: int = 60) -> str:
-    """Print a value, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= most else text[: most - 1] + "…"
+class Wording(string.Formatter):
+    """Formats fields in the ways that are listed above."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        kind, _, word = format_spec.partition(" ")
+        if kind == "list":
+            return first_few([repr(each) for each in value], int(word or MOST))
+        if kind == "short":
+            return _cut(repr(value), int(word or 60))
+        if kind == "count":
+            return counted(value, word)
+        if kind == "verb":
+            return agreeing(value, word)
+        if kind == "meant":
+            return f" Did you mean {value!r}?" if value else ""
+        return super().format_field(value, format_spec)
+
+
+say = Wording().format
 
 
 def _cut(text: str, most: int = LONGEST) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _listed(values: Iterable[object], most: int = MOST) -> str:
-    return first_few([repr(value) for value in values], most)
-
-
-def _columns(names: Iterable[str]) -> str:
-    return f"Its columns are {_listed(names)}."
-
-
-def _meant(name: object) -> str:
-    return f" Did you mean {name!r}?" if name else ""
 
 
 def _override(columns: Mapping[str, str]) -> str:
@@ -45,11 +57,7 @@ def _option(name: str) -> str:
     return f"{name}= (--{name.replace('_', '-')})"
 
 
-def _rows(n: int, verb: str) -> str:
-    return f"{counted(n, 'row')} {agreeing(n, verb)}"
-
-
-# Files
+# Messages that depend on more than how a field is written
 
 
 def _file_missing(file: object, meant: object, folder: object, is_row: bool) -> str:
@@ -59,42 +67,9 @@ def _file_missing(file: object, meant: object, folder: object, is_row: bool) -> 
     )
 
 
-def _file_empty(file: str, is_stdin: bool) -> str:
-    again = " It can be read only once." if is_stdin else ""
-    return f"{file} is empty: it has no header and no rows.{again}"
-
-
-def _no_match(pattern: str, folder: object, has_folders: bool) -> str:
-    what = f"{pattern} matches folders only" if has_folders else f"No file matches {pattern}"
-    return f"{what}. Check the pattern and the folder ({folder})."
-
-
 def _no_tables(folder: object, names: Sequence[str]) -> str:
     held = f"it holds {first_few(names, 5)}" if names else "it is empty"
     return f"{folder} holds no tables (.csv, .parquet, .jsonl …): {held}."
-
-
-def _address_empty(address: str, pattern: str | None) -> str:
-    what = "no table" if pattern is None else f"no file that matches {pattern}"
-    return f"{address} holds {what}. Check the address."
-
-
-def _not_utf_8(file: str, line: int, offset: int, byte: int) -> str:
-    return (
-        f"{file}, line {line}: byte 0x{byte:02x} at offset {offset:,} is not UTF-8.\n"
-        f"Save the file again as UTF-8, for instance: iconv -f WINDOWS-1252 -t UTF-8 {file}"
-    )
-
-
-# Tables
-
-
-def _ragged_row(file: str, line: int, n: int, expected: int, fields: Sequence[str]) -> str:
-    return (
-        f"{file}, line {line:,}: expected {expected} columns, got {n}: "
-        f"{_cut(', '.join(map(repr, fields)), 80)}\n"
-        "Complete the row; a field that holds the delimiter must be in double quotes."
-    )
 
 
 def _bad_json(file: str, record: int, line: int, reason: object, near: str | None) -> str:
@@ -103,11 +78,6 @@ def _bad_json(file: str, record: int, line: int, reason: object, near: str | Non
         f"{file}, record {record:,}, line {line:,}: {reason}{where}. Repair it, or export the "
         'file again. Each object is one row: {"task": …, "worker": …, "label": …}'
     )
-
-
-def _no_object(file: str, record: int, line: int | None, type: str) -> str:
-    where = f"record {record:,}" if line is None else f"record {record:,}, line {line:,}"
-    return f"{file}, {where}: expected a JSON object, got {type}. Write one object per row."
 
 
 def _list_without_end(file: str, record: int) -> str:
@@ -128,48 +98,16 @@ def _unequal(table: str, lengths: Mapping[str, int]) -> str:
     return f"{table}: columns must be equally long; got {shown or 'none'}."
 
 
-def _no_rows(table: str, has_header: bool) -> str:
-    what = "a header but no rows" if has_header else "no rows"
-    return f"{table} holds {what}. Add at least one row."
-
-
 def _no_id(column: str, value: Any, where: str) -> str:
     cure = "Use text or a number."
     if isinstance(value, list):
         cure = "--multi-label (multi_label=True) makes one yes/no task of each label."
     elif isinstance(value, tuple):
         cure = "Make it text, for instance with str()."
-    kind = type(value).__name__
-    return (
-        f"{where}: column {column!r} holds {_shown(value)} ({kind}), which cannot be an id or a "
-        f"label. {cure}"
+    return say(
+        "{}: column {!r} holds {:short} ({}), which cannot be an id or a label. {}",
+        *(where, column, value, type(value).__name__, cure),
     )
-
-
-def _mixed_types(
-    column: str,
-    where: str,
-    value: object,
-    type: str,
-    other_where: str,
-    other: object,
-    other_type: str,
-    is_frame: bool,
-) -> str:
-    cure = f", for instance: df[{column!r}] = df[{column!r}].astype(str)" if is_frame else ""
-    return (
-        f"Column {column!r} mixes types: {where} holds {_shown(value)} ({type}), {other_where} "
-        f"holds {_shown(other)} ({other_type}).\nMake them one type, such as text{cure or '.'}"
-    )
-
-
-# Columns
-
-
-def _no_such_column(
-    table: str, column: str, role: str, columns: Sequence[str], meant: str | None
-) -> str:
-    return f"{table} has no column {column!r} for {role}. {_columns(columns)}{_meant(meant)}"
 
 
 def _header_missing(table: str, columns: Sequence[str], needed: Sequence[str]) -> str:
@@ -195,88 +133,35 @@ def _column_missing(
     wide = "\nIf each other column is a worker, read the table with wide=True (--wide)."
     return (
         f"{table} has no column for {' and '.join(missing)} ({what} need {', '.join(needed)}). "
-        f"{_columns(columns)}{hint}\nRename it, or name it with {_override(guess)}."
-        f"{wide if may_be_wide else ''}"
+        + say("Its columns are {:list}.", columns)
+        + f"{hint}\nRename it, or name it with {_override(guess)}.{wide if may_be_wide else ''}"
     )
-
-
-def _two_columns(table: str, role: str, candidates: Sequence[str]) -> str:
-    return (
-        f"{table} has {len(candidates)} columns that may be the {role}: {_listed(candidates)}.\n"
-        f"Choose one with {_override({role: candidates[0]})}."
-    )
-
-
-def _read_as(table: str, pairs: Sequence[tuple[str, str]]) -> str:
-    said = ", ".join(f"{name!r} as {role}" for name, role in pairs)
-    return f"{table}: read column {said}."
-
-
-# Wide tables
-
-
-def _wide_column(table: str, column: str, columns: Sequence[str], is_task: bool) -> str:
-    what = "has no column {!r}"
-    if is_task:
-        what = "takes column {!r} as the task, not as a worker"
-    return f"{table} {what.format(column)}. {_columns(columns)}"
 
 
 def _wide_strangers(table: str, alone: Sequence[str], others: Sequence[str]) -> str:
     one = len(alone) == 1
-    return (
-        f"{table}: {'Column' if one else 'Columns'} {_listed(alone)} "
-        f"{agreeing(len(alone), 'share')} no label with the others. "
-        f"If {'it is no worker' if one else 'they are no workers'}, name those that are: "
-        f"worker_columns={list(others)!r} (--worker-columns {','.join(others)})."
+    return say(
+        "{}: {} {:list} {:verb share} no label with the others. If {}, name those that are: "
+        "worker_columns={!r} (--worker-columns {}).",
+        *(table, "Column" if one else "Columns", alone, len(alone)),
+        "it is no worker" if one else "they are no workers",
+        *(list(others), ",".join(others)),
     )
 
 
 def _wide_found(table: str, workers: Sequence[str], alone: Sequence[str]) -> str:
-    left = f" {_listed(alone)} {agreeing(len(alone), 'are')} left out." if alone else ""
-    return (
-        f"{table} has one column per worker: {_listed(workers)} are read as workers.{left} "
-        "Name the workers with worker_columns= (--worker-columns) if that is wrong."
+    left = say(" {:list} {:verb are} left out.", alone, len(alone)) if alone else ""
+    return say(
+        "{} has one column per worker: {:list} are read as workers.{} "
+        "Name the workers with worker_columns= (--worker-columns) if that is wrong.",
+        *(table, workers, left),
     )
-
-
-def _wide_read(table: str, n_cells: int, n_workers: int, n_kept: int) -> str:
-    cells = f"{counted(n_cells, 'cell')} of {counted(n_workers, 'worker')}"
-    return f"{table} (wide): read {cells}, kept {n_kept:,}; {n_cells - n_kept:,} empty."
-
-
-def _wide_idle(table: str, n: int) -> str:
-    return (
-        f"{table}: {counted(n, 'task')} {agreeing(n, 'have')} no answer, and "
-        f"{agreeing(n, 'are')} left out. The same table as tasks= (--tasks) keeps all."
-    )
-
-
-# Formats
-
-
-def _key_missing(at: object, key: str, keys: Sequence[str]) -> str:
-    there = _listed(keys, 12) or "nothing"
-    return f"{at}: {key!r} is missing (there is {there}). Export the file again."
-
-
-def _wrong_type(at: object, key: str, wanted: str, value: object) -> str:
-    return f"{at}: {key!r} must be {wanted}, got {_shown(value)}."
-
-
-def _object_expected(at: object, value: object) -> str:
-    return f"{at}: expected an object, got {_shown(value)}."
 
 
 def _questions(questions: Any) -> str:
     if not isinstance(questions, Mapping):
         return ", ".join(map(repr, questions)) or "none"
     return ", ".join(f"{name!r} ({n:,} answers)" for name, n in questions.items()) or "none"
-
-
-def _no_question(file: str, question: str, questions: Any) -> str:
-    listed = _questions(questions)
-    return f"{file} has no question {question!r}. Its questions are: {listed}."
 
 
 def _several_questions(file: str, questions: Any) -> str:
@@ -321,39 +206,10 @@ def _answers_read(
     return f"{file} ({format}): {'; '.join([*parts, *remarks])}."
 
 
-def _no_class(at: object, value: object) -> str:
-    return (
-        f"{at}: {_shown(value)} is not one class: a ranking, a span or the like cannot be fused. "
-        "Choose another question with --question NAME (question=)."
-    )
-
-
-def _several_labels(at: object, value: Sequence[object]) -> str:
-    return (
-        f"{at}: the answer holds {len(value)} labels: {_shown(value)}. tiebreak takes one class "
-        "per answer. --multi-label (multi_label=True) makes one yes/no task of each label."
-    )
-
-
-def _no_label_in_text(file: str, n: int, of: int, text: str) -> str:
-    return (
-        f"{file}: in {n:,} of {of:,} answers no label was found, such as in {text[:80]!r}.\n"
-        "Say where it is: --label-pattern 'verdict: (\\w+)' (label_pattern=), or "
-        "--label-pointer /verdict for JSON (label_pointer=)."
-    )
-
-
 def _idle_option(file: str, options: Sequence[str], why: str) -> str:
     shown = ", ".join(map(_option, options))
     does = "does" if len(options) == 1 else "do"
     return f"{file}: {why}, so {shown} {does} nothing. Leave it out."
-
-
-# Responses and labels
-
-
-def _value_missing(table: str, n: int, what: str, where: str) -> str:
-    return f"{table}: {_rows(n, 'have')} no {what} ({where}). Fill it in or remove the row."
 
 
 def _labels_alike(labels: Sequence[object]) -> str:
@@ -373,37 +229,20 @@ def _number_twins(what: str, first: object, other: object, n: int) -> str:
     )
 
 
-def _rows_against_time(n: int, column: str) -> str:
-    return (
-        f"{counted(n, 'repeated response')} {agreeing(n, 'are')} earlier by column {column!r} than "
-        "the row before: the last row counts, not the latest. If the latest should count, sort "
-        f"the table by {column!r}."
-    )
-
-
-def _odd_sums(table: str, n: int, where: str, sum: float) -> str:
-    return (
-        f"{table}: class probabilities of {counted(n, 'row')} do not sum to 1 ({where}: {sum:.6g})."
-        " Correct them, or remove all probability_… columns."
-    )
-
-
-def _turned_back(table: str, column: str, orders: Sequence[str], pair: Sequence[object]) -> str:
-    shown = " and ".join(map(repr, orders))
-    return (
-        f"{table}: verdicts are as shown; those of {column} {shown} were turned back "
-        f"({pair[0]!r} and {pair[1]!r} exchanged)."
-    )
-
-
 MESSAGES: dict[str, Message] = {
     # Files
-    "address-empty": _address_empty,
+    "address-empty": lambda address, pattern: (
+        f"{address} holds {f'no file that matches {pattern}' if pattern else 'no table'}. "
+        "Check the address."
+    ),
     "address-unlisted": "{address} cannot be listed: {reason}",
     "address-unreachable": "{address} cannot be reached: {reason}",
     "file-blank": "{file} is empty: it holds only blank lines.",
     "file-emptied": "{file} was emptied while it was read. Read the files again.",
-    "file-empty": _file_empty,
+    "file-empty": lambda file, is_stdin: (
+        f"{file} is empty: it has no header and no rows."
+        + (" It can be read only once." if is_stdin else "")
+    ),
     "file-forbidden": "{file} may not be read by you. Change its permissions or use a copy.",
     "file-missing": _file_missing,
     "file-name-empty": "The name of a file is empty. Name one; '.' is this folder.",
@@ -418,9 +257,13 @@ MESSAGES: dict[str, Message] = {
     "keys-in-address": "Leave keys out of the address {scheme}://…: it is shown and written down. "
     "Give them in the environment or in the configuration of the file system.",
     "no-file-name": "Files are named by a path, a pattern or a list of them; got {value!r}.",
-    "no-match": _no_match,
+    "no-match": lambda pattern, folder, has_folders: (
+        (f"{pattern} matches folders only" if has_folders else f"No file matches {pattern}")
+        + f". Check the pattern and the folder ({folder})."
+    ),
     "no-tables": _no_tables,
-    "not-utf-8": _not_utf_8,
+    "not-utf-8": "{file}, line {line}: byte 0x{byte:02x} at offset {offset:,} is not UTF-8.\n"
+    "Save the file again as UTF-8, for instance: iconv -f WINDOWS-1252 -t UTF-8 {file}",
     "nul-bytes": "{file} begins with NUL bytes, which no text does: it is damaged, or no table. "
     "Write it again as CSV, JSON lines or Parquet.",
     "packed-among-tables": "{folder} is a folder of packed responses, which is read alone. Fit "
@@ -428,7 +271,7 @@ MESSAGES: dict[str, Message] = {
     "made.",
     "separator-unknown": "{file} says that {mark!r} separates its fields. Save it with a comma, a "
     "semicolon, a tab or '|' instead.",
-    "some-files-empty": lambda n, of: f"{counted(n, 'file')} of {of:,} empty: left out.",
+    "some-files-empty": "{n:count file} of {of:,} empty: left out.",
     "stdin-among-files": "Standard input ('-') cannot be one of several files. Write it to a file.",
     "stdin-closed": "There is no standard input to read. Name a file instead of '-'.",
     "utf-16-broken": "{file} begins as UTF-16 text, but is none at offset {offset:,}. "
@@ -446,14 +289,24 @@ MESSAGES: dict[str, Message] = {
     "list-without-end": _list_without_end,
     "matrix-as-rows": "An array of shape {shape} is read as rows of task, worker, label. If its "
     "columns are workers and its values labels, pass wide=True.",
-    "mixed-types": _mixed_types,
+    "mixed-types": lambda is_frame, **fields: say(
+        "Column {column!r} mixes types: {where} holds {value:short} ({type}), {other_where} "
+        "holds {other:short} ({other_type}).\nMake them one type, such as text"
+        + (", for instance: df[{column!r}] = df[{column!r}].astype(str)" if is_frame else "."),
+        **fields,
+    ),
     "no-column": "Column {column!r} must be a list or an array; got {value!r}.",
     "no-delimiter": "{file}, line {line}: more than {n:,} characters without a comma, tab, "
     "semicolon or '|': this is no table.",
     "no-frame": "This {type} is not a table: {reason}.",
     "no-id": _no_id,
-    "no-object": _no_object,
-    "no-rows": _no_rows,
+    "no-object": lambda file, record, line, type: (
+        f"{file}, record {record:,}{'' if line is None else f', line {line:,}'}: "
+        f"expected a JSON object, got {type}. Write one object per row."
+    ),
+    "no-rows": lambda table, has_header: (
+        f"{table} holds {'a header but no' if has_header else 'no'} rows. Add at least one row."
+    ),
     "no-such-row": "There is no row {row}.",
     "no-table": "A {type} cannot be read as a table. Pass a path, a frame (pandas, polars, "
     "pyarrow, DuckDB), a dictionary of columns or a list of rows.",
@@ -469,13 +322,13 @@ MESSAGES: dict[str, Message] = {
     "quote-open": "{file}, line {line}: a quote is opened that is never closed.",
     "quote-unclosed": "{file}, line {line:,}: a quote is opened that is never closed, so the rows "
     'after it would be lost.\nClose the quote; a quote inside a quoted field is written twice: "".',
-    "ragged-row": _ragged_row,
-    "several-splits": lambda splits: (
-        f"This dataset has several splits: {', '.join(map(repr, splits))}. Pass one of them."
+    "ragged-row": lambda file, line, n, expected, fields: (
+        f"{file}, line {line:,}: expected {expected} columns, got {n}: "
+        f"{_cut(', '.join(map(repr, fields)), 80)}\n"
+        "Complete the row; a field that holds the delimiter must be in double quotes."
     ),
-    "spaces-stripped": lambda table, n: (
-        f"{table}: spaces around {counted(n, 'value')} (ids, labels) were left out."
-    ),
+    "several-splits": "This dataset has several splits: {splits:list}. Pass one of them.",
+    "spaces-stripped": "{table}: spaces around {n:count value} (ids, labels) were left out.",
     "table-in-one-object": "{file} holds a whole table in one object. Write one object per row; "
     "with pandas: df.to_json(path, orient='records', lines=True)",
     "text-after-list": "{file}: after the list of {record:,} records comes {after!r}. Remove it.",
@@ -483,31 +336,47 @@ MESSAGES: dict[str, Message] = {
     "unfit-values": "Column {column!r} holds values such as {value!r} that no table can hold "
     "({reason}). Write them as text.",
     # Columns
-    "column-in-one-file": lambda table, column, owner, columns: (
-        f"{table} has no column {column!r}, which {owner} has. {_columns(columns)}\n"
-        "Add it, or leave it out of all files."
-    ),
+    "column-in-one-file": "{table} has no column {column!r}, which {owner} has. Its columns are "
+    "{columns:list}.\nAdd it, or leave it out of all files.",
     "column-missing": _column_missing,
     "columns-alike": "{table} has {n} columns called {column!r}. Rename all but one.",
     "columns-of-packed": "columns (--columns) names columns of tables; packed responses have none. "
     "Leave it out.",
-    "columns-read-as": _read_as,
+    "columns-read-as": lambda table, pairs: (
+        f"{table}: read column {', '.join(f'{name!r} as {role}' for name, role in pairs)}."
+    ),
     "header-missing": _header_missing,
     "idle-option": _idle_option,
     "list-of-names": "{option} takes a list of names; got {value!r}.",
     "named-twice": "The {role} is named twice: columns={{{role!r}: …}} (--columns {role}=…) and "
     "{role}_columns= (--{role}-columns). Give one of them.",
-    "no-such-column": _no_such_column,
+    "no-such-column": "{table} has no column {column!r} for {role}. Its columns are "
+    "{columns:list}.{meant:meant}",
     "order-named-twice": "The order is named twice: columns={{'order': …}} (--columns order=…) and "
     "order_column= (--order-column). Give one of them.",
-    "two-columns": _two_columns,
+    "two-columns": lambda table, role, candidates: say(
+        "{} has {} columns that may be the {}: {:list}.\nChoose one with {}.",
+        *(table, len(candidates), role, candidates, _override({role: candidates[0]})),
+    ),
     # Wide tables
-    "wide-column": _wide_column,
+    "wide-column": lambda is_task, **fields: (
+        say(
+            "{table} takes column {column!r} as the task, not as a worker. "
+            if is_task
+            else "{table} has no column {column!r}. ",
+            **fields,
+        )
+        + say("Its columns are {columns:list}.", **fields)
+    ),
     "wide-found": _wide_found,
-    "wide-idle-tasks": _wide_idle,
+    "wide-idle-tasks": "{table}: {n:count task} {n:verb have} no answer, and {n:verb are} left "
+    "out. The same table as tasks= (--tasks) keeps all.",
     "wide-names-alike": "{table}: two columns have the same name. Rename one of them.",
     "wide-no-task": "{table} has no column {column!r} for the task.",
-    "wide-read": _wide_read,
+    "wide-read": lambda table, n_cells, n_workers, n_kept: (
+        f"{table} (wide): read {counted(n_cells, 'cell')} of {counted(n_workers, 'worker')}, "
+        f"kept {n_kept:,}; {n_cells - n_kept:,} empty."
+    ),
     "wide-role": "A wide table has one column per worker, so none is the {role}: leave it out of "
     "columns= (--columns).",
     "wide-shape": "A wide array has tasks × workers; got shape {shape}.",
@@ -515,20 +384,16 @@ MESSAGES: dict[str, Message] = {
     "wide-task-columns": "A wide table has its tasks in one column: name it with "
     "columns={{'task': {column!r}}} (--columns task={column}), not with task_columns= "
     "(--task-columns).",
-    "wide-task-twice": lambda table, n: (
-        f"{table}: {_rows(n, 'repeat')} a task, but a wide table has one row per task. Name the "
-        "column of tasks with columns={'task': …} (--columns task=…)."
-    ),
+    "wide-task-twice": "{table}: {n:count row} {n:verb repeat} a task, but a wide table has one "
+    "row per task. Name the column of tasks with columns={{'task': …}} (--columns task=…).",
     "wide-without-workers": "{table} is not wide: it has no column beside the task.",
     # Formats
     "answers-read": _answers_read,
     "archive-broken": "{file}: its file {member} cannot be read ({reason}). Unpack the archive.",
     "archive-empty": "{file} is a zip archive of empty files.",
     "archive-member": "{file} holds no records. Remove it from the archive.",
-    "argilla-lengths": lambda at, question, lengths: (
-        f"{at}: question {question!r} has {lengths[0]} responses, {lengths[1]} users and "
-        f"{lengths[2]} states. Export the file again."
-    ),
+    "argilla-lengths": "{at}: question {question!r} has {lengths[0]} responses, {lengths[1]} users "
+    "and {lengths[2]} states. Export the file again.",
     "bad-pattern": lambda option, pattern, reason: (
         f"{_option(option)} {pattern!r} is no regular expression: {reason}."
     ),
@@ -538,36 +403,44 @@ MESSAGES: dict[str, Message] = {
     "doccano-without-users": "{file} does not say who gave which label: doccano leaves users out "
     "where a project shares its annotations.\nTurn off 'Share annotations across all users' in the "
     "project, and export the zip archive of one file per user.",
-    "key-missing": _key_missing,
+    "key-missing": lambda at, key, keys: say(
+        "{}: {!r} is missing (there is {:list 12}{}). Export the file again.",
+        *(at, key, keys, "" if keys else "nothing"),
+    ),
     "known-twice": "{at}: task {task!r} is known to be {label!r} here and {before!r} in {where}. "
     "Keep one of them.",
     "list-empty": "{file} holds an empty list: no records.",
-    "lists-unequal": lambda at, workers, labels, n: (
-        f"{at}: {workers!r} holds {n[0]} workers, but {labels!r} {n[1]} labels. "
-        "Make them equally many."
-    ),
+    "lists-unequal": "{at}: {workers!r} holds {n[0]} workers, but {labels!r} {n[1]} labels. "
+    "Make them equally many.",
     "mturk-json": "{at}: {key} is not JSON: {reason}.",
     "no-answers": _no_answers,
-    "no-class": _no_class,
+    "no-class": "{at}: {value:short} is not one class: a ranking, a span or the like cannot be "
+    "fused. Choose another question with --question NAME (question=).",
     "no-gold": "{file} ({format}) marks no label as known.",
-    "no-label-in-text": _no_label_in_text,
+    "no-label-in-text": lambda file, n, of, text: (
+        f"{file}: in {n:,} of {of:,} answers no label was found, such as in {text[:80]!r}.\n"
+        "Say where it is: --label-pattern 'verdict: (\\w+)' (label_pattern=), or "
+        "--label-pointer /verdict for JSON (label_pointer=)."
+    ),
     "no-list-of-workers": "{at}: there is no list of workers, as the first row has one.",
-    "no-question": _no_question,
+    "no-question": lambda file, question, questions: (
+        f"{file} has no question {question!r}. Its questions are: {_questions(questions)}."
+    ),
     "no-records-of-format": "{file} holds no records of format {format!r}.",
-    "no-winner": lambda at, value: (
-        f"{at}: the winner is {_shown(value)}; expected model_a, model_b, tie, or the name of one "
-        "of the two models."
-    ),
+    "no-winner": "{at}: the winner is {value:short}; expected model_a, model_b, tie, or the name "
+    "of one of the two models.",
     "no-worker": "{at}: the answer names no worker. Fill in who gave it, or remove it.",
-    "null-among-labels": lambda at, value: (
-        f"{at}: one of the labels {_shown(value)} is null. Fill it in or remove it."
-    ),
-    "object-expected": _object_expected,
+    "null-among-labels": "{at}: one of the labels {value:short} is null. Fill it in or remove it.",
+    "object-expected": "{at}: expected an object, got {value:short}.",
     "pattern-and-pointer": "Give a pattern or a pointer to the label, not both.",
     "prodigy-answer": lambda at, value, allowed: (
         f"{at}: 'answer' must be one of {', '.join(allowed)}, got {value!r}."
     ),
-    "several-labels": _several_labels,
+    "several-labels": lambda at, value: say(
+        "{}: the answer holds {} labels: {:short}. tiebreak takes one class per answer. "
+        "--multi-label (multi_label=True) makes one yes/no task of each label.",
+        *(at, len(value), value),
+    ),
     "several-questions": _several_questions,
     "spans-marked": "{at}: it marks spans of a text, not a class. Export a task of choices or "
     "textcat.",
@@ -580,13 +453,11 @@ MESSAGES: dict[str, Message] = {
     "tool-and-table": "{file} is of {format}, and {plain} is a plain table: they cannot be read "
     "together. Make plain tables first: tiebreak convert IN -o FILE.csv",
     "value-empty": "{at}: {key!r} is empty. Fill it in, or remove the record.",
-    "wrong-type": _wrong_type,
+    "wrong-type": "{at}: {key!r} must be {wanted}, got {value:short}.",
     # Responses
-    "cannot-turn": lambda table, column, orders: (
-        f"{table}: verdicts as shown can be turned back where labels are two (and ties), and "
-        f"column {column!r} has values such as AB and BA, or true and false; its values are "
-        f"{', '.join(map(repr, orders))}. Rename them, or turn verdicts back beforehand."
-    ),
+    "cannot-turn": "{table}: verdicts as shown can be turned back where labels are two (and ties), "
+    "and column {column!r} has values such as AB and BA, or true and false; its values are "
+    "{orders:list}. Rename them, or turn verdicts back beforehand.",
     "confidence-no-number": "{table}: column 'confidence' holds no number; it is not used.",
     "confidence-no-scale": "{table}: 'confidence' goes from {low:g} to {high:g}, which is no scale "
     "from 0 to 1, 5, 10 or 100; it is not used.",
@@ -595,9 +466,7 @@ MESSAGES: dict[str, Message] = {
     "label-for-nothing": "The label {label!r} is read as a class of its own. If it means no "
     "answer, leave the field empty.",
     "labels-alike": _labels_alike,
-    "labels-folded": lambda n, n_classes: (
-        f"{counted(n, 'label')} joined into {n_classes:,} classes."
-    ),
+    "labels-folded": "{n:count label} joined into {n_classes:,} classes.",
     "many-classes": "There are {n:,} classes for {n_tasks:,} tasks: is this the label column? Text "
     "answers must be grouped into classes first.",
     "no-order": "{table}: column {column!r} has more than {n} values, so it is not read as the "
@@ -610,10 +479,16 @@ MESSAGES: dict[str, Message] = {
     "order is a worker of its own.",
     "packed-rows": "{source} holds packed responses, whose rows are settled. Name the table of "
     "which they were made.",
-    "rows-against-time": _rows_against_time,
+    "rows-against-time": "{n:count repeated response} {n:verb are} earlier by column {column!r} "
+    "than "
+    "the row before: the last row counts, not the latest. If the latest should count, sort the "
+    "table by {column!r}.",
     "soft-votes": "{table}: probabilities of {n:,} classes are soft votes: a vote for the "
     "likeliest class, which counts as far as its probability predicts agreement with others.",
-    "turned-back": _turned_back,
+    "turned-back": lambda table, column, orders, pair: (
+        f"{table}: verdicts are as shown; those of {column} {' and '.join(map(repr, orders))} were "
+        f"turned back ({pair[0]!r} and {pair[1]!r} exchanged)."
+    ),
     "turned-without-order": "{table} has no column that tells the order, so turned= (--turned, "
     "--as-shown) does nothing. Name it with order_column= (--order-column), or leave the option "
     "out.",
@@ -623,20 +498,17 @@ MESSAGES: dict[str, Message] = {
     "no-chance": "{n:,} chances of being drawn are not above 0 and at most 1: {shown}.",
     "no-column-of-class": "{table}: label {label!r} has no column probability_{label}. Add it, or "
     "remove all probability_… columns.",
-    "no-probability": lambda column, n, shown: (
-        f"{counted(n, 'value')} of {column} {agreeing(n, 'are')} not between 0 and 1: {shown}. "
-        "Correct them, or remove the column."
-    ),
+    "no-probability": "{n:count value} of {column} {n:verb are} not between 0 and 1: {shown}. "
+    "Correct them, or remove the column.",
     "nothing-to-show": "{table}: nothing to show. Beside task it needs a column text, markdown, "
     "image or audio.",
-    "odd-sums": _odd_sums,
-    "texts-twice": lambda n: (
-        f"{counted(n, 'text')} {agreeing(n, 'are')} given twice: the last one of each counts."
-    ),
-    "two-labels": lambda table, task, where: (
-        f"{table}: task {task!r} has two labels ({where[0]}; {where[1]}). Keep one of them."
-    ),
-    "value-missing": _value_missing,
+    "odd-sums": "{table}: class probabilities of {n:count row} do not sum to 1 ({where}: "
+    "{sum:.6g}). Correct them, or remove all probability_… columns.",
+    "texts-twice": "{n:count text} {n:verb are} given twice: the last one of each counts.",
+    "two-labels": "{table}: task {task!r} has two labels ({where[0]}; {where[1]}). Keep one of "
+    "them.",
+    "value-missing": "{table}: {n:count row} {n:verb have} no {what} ({where}). Fill it in or "
+    "remove the row.",
     # Writing
     "counts-shape": "counts must be {expected}; got {shape}.",
     "name-unwritable": "{file} cannot be written: {suffix} files are not made here. Name one that "
@@ -648,9 +520,7 @@ MESSAGES: dict[str, Message] = {
     "stdout-closed": "Standard output is closed, so nothing can be written there. Use -o FILE.",
     "target-folder-missing": "{file} cannot be written: the folder {folder} does not exist.",
     "target-is-folder": "{folder} is a folder. Name a file in it to write to.",
-    "tasks-left-out": lambda n, file: (
-        f"{counted(n, 'task')} of the labels {agreeing(n, 'are')} not in {file}: left out."
-    ),
+    "tasks-left-out": "{n:count task} of the labels {n:verb are} not in {file}: left out.",
     "texts-format": "Texts are written as CSV or TSV; {file} is neither. Rename it.",
     "texts-of-other-tasks": "No text is of a task that has a label. Check the ids of both files.",
     "write-protected": "{file} is write-protected. Make it writable or choose another name.",
@@ -671,4 +541,9 @@ MESSAGES: dict[str, Message] = {
     "not-locked": "{lock} cannot be locked: {reason}.",
 }
 
-register(MESSAGES)
+register(
+    {
+        code: partial(say, message) if isinstance(message, str) else message
+        for code, message in MESSAGES.items()
+    }
+)
