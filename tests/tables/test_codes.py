@@ -110,7 +110,13 @@ def batch(content: str) -> dict[str, Any]:
     return {"custom_id": "1", "response": {"body": body}}
 
 
-def archive(**contents: str) -> bytes:
+def parquet_file() -> bytes:
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"id": [1]}), out)
+    return out.getvalue()
+
+
+def archive(**contents: str | bytes) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
         for name, text in contents.items():
@@ -310,7 +316,7 @@ CASES: dict[str, Do] = {
     "answers-read": records(studio(choice(["x"]))),
     "archive-broken": read("d.zip", broken_archive()),
     "archive-empty": read("d.zip", archive(ann_jsonl="")),
-    "archive-member": read("d.zip", archive(ann_jsonl="PK\3\4 no")),
+    "archive-member": read("d.zip", archive(ann_jsonl=parquet_file())),
     "argilla-lengths": records({"id": 1, "q.responses": ["x"], "q.responses.users": []}),
     "bad-pattern": records(batch("x"), label_pattern="("),
     "bad-pointer": records(batch("x"), label_pointer="x"),

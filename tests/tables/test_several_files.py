@@ -597,7 +597,7 @@ def test_of_large_files_one_is_open_at_a_time(
     write(tmp_path, {f"p{i}.csv": HEADER + f"t{i},u,x\n" for i in range(3)})
     monkeypatch.setattr(plain, "LARGE_TOGETHER", 0)
     table = as_table(tmp_path / "p*.csv", ("task",), 1)
-    assert table.stream is not None
+    assert table.is_large
     opened: list[str] = []
     plainly = source.TableFiles.open
 
@@ -606,7 +606,7 @@ def test_of_large_files_one_is_open_at_a_time(
         return plainly(found, path)
 
     monkeypatch.setattr(source.TableFiles, "open", watched)
-    seen = [(piece[0].to_pylist(), list(opened)) for piece in table.stream([0])]
+    seen = [(piece[0].to_pylist(), list(opened)) for piece in table.pieces([0])]
     assert seen == [
         (["t0"], ["p0.csv"]),
         (["t1"], ["p0.csv", "p1.csv"]),

@@ -208,7 +208,7 @@ class TestTyped:
     def test_json_rows_that_are_alike_are_parsed_by_arrow_alone(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(plain, "json_records", None)  # the slow way fails
+        monkeypatch.setattr(plain, "columns_of", None)  # the slow way fails
         path = _file(tmp_path, JSON_LINES + JSON_LINES.replace("t1", "t3"), "r.jsonl")
         with pytest.warns(InputNote, match="repeat a worker"):
             assert read_responses(path).n_tasks == 3

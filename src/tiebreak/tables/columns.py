@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tiebreak.data.ids import as_list
@@ -177,7 +177,7 @@ def named_columns(
 
 def has_column(table: Table, name: str) -> bool:
     """Return whether a table has a column of that name, without regard to case."""
-    return bool(positions_of(table, name))
+    return bool(positions_of(table.names, name))
 
 
 def squashed(name: str) -> str:
@@ -192,7 +192,7 @@ def squashed(name: str) -> str:
 def chosen_column(table: Table, schema: Schema, role: str, wanted: object) -> int:
     """Return the position of the column that the caller names for a role."""
     name = str(wanted)
-    matches = positions_of(table, name)
+    matches = positions_of(table.names, name)
     if not matches:
         meant = _closest(name, table)
         raise schema.error(
@@ -206,10 +206,10 @@ def chosen_column(table: Table, schema: Schema, role: str, wanted: object) -> in
     return _only(table, schema, role, matches)
 
 
-def positions_of(table: Table, name: str) -> list[int]:
+def positions_of(names: Sequence[str], name: str) -> list[int]:
     """Find the columns of a name: as it is written, else without regard to case and blanks."""
-    exact = [i for i, there in enumerate(table.names) if there == name]
-    return exact or [i for i, there in enumerate(table.names) if _folded(there) == _folded(name)]
+    exact = [i for i, there in enumerate(names) if there == name]
+    return exact or [i for i, there in enumerate(names) if _folded(there) == _folded(name)]
 
 
 def positions_for(table: Table, role: Role, taken: Iterable[int] = ()) -> list[int]:

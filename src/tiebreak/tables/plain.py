@@ -8,15 +8,17 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-import json
 import mmap
+import re
+import struct
+import zipfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiebreak.data.ids import Column, is_text
 from tiebreak.errors import FileError, InputError, note
@@ -35,7 +37,17 @@ from tiebreak.tables.source import (
     source_of,
     text_of,
 )
-from tiebreak.tables.table import Table, class_names, columns_of, table_of, with_class_names
+from tiebreak.tables.table import (
+    Table,
+    arrays,
+    class_names,
+    columns_of,
+    is_frame,
+    table_of,
+    to_arrow,
+    values_of,
+    with_class_names,
+)
 from tiebreak.wording import Source
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -49,9 +61,67 @@ JSON_PIECE = 1 << 17  # records of a large file that are Python objects at a tim
 BATCH = 1 << 20  # rows of a piece of Parquet
 TIDY = 16  # pieces, after which Arrow gives memory back
 SHORT = 4  # bytes per row; with fewer, the file keeps a dictionary of its texts
-MOST_OPEN = 100  # files held open; a process may have 256 on some systems
 STRADDLING = "straddl"  # in what Arrow says of a record longer than a block
+RECORDS = 4096  # rows of Parquet that are Python objects at a time
+MEMBER = "_member"  # under which key a record of an archive knows its file
+ZSTANDARD = 93  # the number of the method, in a zip archive
+LOCAL_HEADER = 30  # bytes before the name of a file in a zip archive
+USER_FILE = re.compile(r"(?:.*/)?(?P<user>[^/]+)\.(?P<kind>jsonl|json|csv)", re.IGNORECASE)
+SAMPLE_FILE = re.compile(r"samples/.*\.json")
 NO_IDS = frozenset(name for names in EXTRAS.values() for name in names)  # text or numbers alike
+
+
+Record = Mapping[str, Any]
+Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
+
+
+class Head(NamedTuple):
+    """The beginning of a file: enough to know its format.
+
+    `container` is "json" (a list), "document" (one object after another), "delimited", "zip" or
+    "table". `keys` are the columns of a table or the keys of the first record; `record` is the
+    first record, empty for delimited text.
+    """
+
+    container: str
+    keys: tuple[str, ...]
+    record: Record
+
+    def has(self, *keys: str) -> bool:
+        """Return whether all these keys are there."""
+        return set(keys) <= set(self.keys)
+
+
+class Opened(NamedTuple):
+    """A file or table whose beginning was read: its records, and its columns, are read on demand.
+
+    `head` is None where it holds no records that a format of a tool could know. `classes` are those
+    that the file itself keeps, by column.
+    """
+
+    name: str
+    table: Callable[[], Table]
+    head: Head | None = None
+    records: Records | None = None
+    classes: Mapping[str, list[str]] = {}
+
+
+class Found(NamedTuple):
+    """An opened source, one file or several, and the format of a tool that knows it, if any does.
+
+    `files` opens each file anew.
+    """
+
+    name: str
+    first: Opened
+    format: Any  # of `formats.records`
+    files: Callable[[], Iterator[Opened]]
+    is_several: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns, or the keys of the first record, where they are known."""
+        return () if self.first.head is None else self.first.head.keys
 
 
 def as_table(
@@ -66,26 +136,62 @@ def as_table(
     if isinstance(source, Table):
         return source
     if isinstance(source, Content):
-        return plain_table(source, format)
+        return open_content(source, format).table()
     if isinstance(source, TableFiles):
-        return chained_table(source, lambda content: plain_table(content, format))
+        return chained_table(source, lambda content: open_content(content, format).table())
     return table_of(source, row_names, n_needed)
 
 
-def plain_table(content: Content, asked: str | None = None) -> Table:
-    """Make a table of one file."""
+def open_content(content: Content, asked: str | None = None) -> Opened:
+    """Open one file, of the plain format that is asked for, or that its content tells."""
+    if asked is None and bytes(content.data[:4]) == b"PK\x03\x04":
+        archive = _open_zip(content)
+        if archive is not None:
+            return archive
     form = format_of(content, asked)
     if form == "parquet":
-        return _parquet_table(content)
-    return _json_table(content) if form == "jsonl" else delimited_table(content, form)
+        return _open_parquet(content)
+    if form == "jsonl":
+        return _open_json(content)
+    text = Delimited(content, form)
+    return Opened(content.name, text.table, Head("delimited", tuple(text.names), {}), text.records)
+
+
+def open_frame(source: Any, row_names: Sequence[str], n_needed: int) -> Opened:
+    """Open what is no file; records are those of a list of objects, or of a frame with lists."""
+    name = "The table"
+    if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
+        records = partial(_placed, source, name)
+        head = Head("json", tuple(source[0]), source[0])
+        return Opened(name, lambda: table_of(source, row_names, n_needed), head, records)
+    classes = class_names(source)
+    table = source if isinstance(source, Table) else None
+    if table is None and is_frame(source):
+        table = table_of(source, (), 0)  # once: a stream of Arrow cannot be read again
+    if table is None:
+        return Opened(name, lambda: table_of(source, row_names, n_needed))
+    if table.source.name:  # of a file
+        return Opened(table.title, lambda: table)
+    (columns,) = table.pieces(range(len(table.names)))
+    firsts = [values_of(column[:1]) for column in columns]
+    if not all(firsts) or not any(isinstance(value, list) for (value,) in firsts):
+        return Opened(name, lambda: table)
+    head = Head("table", table.names, dict(zip(table.names, (v for (v,) in firsts), strict=True)))
+
+    def rows() -> Iterator[tuple[RecordPlace, Record]]:
+        lists = zip(*map(values_of, columns), strict=True)
+        return _placed((dict(zip(table.names, row, strict=True)) for row in lists), name)
+
+    return Opened(name, lambda: table, head, rows, classes)
+
+
+def _placed(
+    records: Iterable[Record], name: str, noun: str = "row"
+) -> Iterator[tuple[RecordPlace, Record]]:
+    return ((RecordPlace(name, noun, i), record) for i, record in enumerate(records, start=1))
 
 
 # Delimited text
-
-
-def delimited_table(content: Content, form: str) -> Table:
-    """Make a table of a CSV or TSV file; columns are parsed when they are asked for."""
-    return Delimited(content, form).table()
 
 
 class Delimited:
@@ -108,14 +214,14 @@ class Delimited:
         self.names, self.end = found[self.delimiter]
 
     def table(self) -> Table:
-        """Return the file as a table."""
+        """Return the file as a table; columns are parsed when they are asked for."""
         is_large = len(self.content.data) >= LARGE_CSV
         return Table(
             tuple(self.names),
-            self._load,
+            partial(self._pieces, is_large=is_large),
             source_of(self.content, partial(_line_of_row, self.delimiter), n_header=1),
             has_header=True,
-            stream=self._stream if is_large else None,
+            is_large=is_large,
         )
 
     def records(self) -> Iterator[tuple[RecordPlace, dict[str, str]]]:
@@ -161,28 +267,20 @@ class Delimited:
             raise not_text(content.name, content.data) from None
         return names, self.start + lines.consumed
 
-    def _load(self, positions: Sequence[int]) -> list[Any]:
-        import pyarrow as pa
-
-        if self.end == len(self.content.data):
-            return [pa.array([], pa.string()) for _ in positions]
-        self._refuse_open_quote()
-        try:
-            table = self._parse(positions, BLOCK_SIZE)
-        except pa.ArrowInvalid as error:
-            if STRADDLING not in str(error):
-                raise self._unreadable(error) from None
-            table = self._parse(positions, len(self.content.data))  # a record longer than a block
-        return list(table.columns)
-
-    def _stream(self, positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield pieces of some columns; where a record is longer than a block, the rest at once."""
+    def _pieces(self, positions: Sequence[int], *, is_large: bool) -> Iterator[Sequence[Any]]:
+        """Yield some columns; where a record is longer than a block, the rest of them at once."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        if self.end == len(self.content.data):
+            yield [pa.array([], pa.string()) for _ in positions]
+            return
         self._refuse_open_quote()
         n_rows = 0
         try:
+            if not is_large:
+                yield self._parse(positions, BLOCK_SIZE).columns
+                return
             for batch in arrow_csv.open_csv(*self._options(positions, BLOCK_SIZE)):
                 n_rows += batch.num_rows
                 yield batch.columns
@@ -310,29 +408,45 @@ def not_text(name: str, data: memoryview) -> InputError:
 # JSON
 
 
-def _json_table(content: Content) -> Table:
-    """Make a table of JSON objects: fast where all rows are alike, else object by object."""
-    if len(content.data) >= LARGE_JSON:
-        return _large_json_table(content)
+def _open_json(content: Content) -> Opened:
     name = content.name
+
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
+        return _placed(json_records(content.data, name), name, "record")
+
+    begun = json_records(content.data, name)
+    first: Record | None = next(begun, None)
+    if first is None:
+        raise InputError("list-empty", file=name)
+    try:
+        is_alone = next(begun, None) is None
+    except InputError:  # a record that is broken is there, and reported when it is read
+        is_alone = False
+    if is_alone and not content.is_list:
+        refuse_columnwise(first, name)
+    head = Head("json" if content.is_list else "document", tuple(first), first)
+    return Opened(name, partial(_json_table, content, first, is_alone), head, records)
+
+
+def _json_table(content: Content, first: Record, is_alone: bool) -> Table:
+    """Make a table of JSON objects: fast where all rows are alike, else object by object."""
+    name = content.name
+    if is_alone:
+        refuse_columnwise(first, name)
+    if len(content.data) >= LARGE_JSON:
+        names = tuple(first)
+        return Table(names, partial(_json_pieces, content, first), Source(name), is_large=True)
     if content.is_list:
         finder: Any = RecordFinder(name, "record")
-        source: Source = PlacedSource(name, finder)
-    else:
-        source = source_of(content, line_of_record, 0)
-        alike = _read_alike(content)
-        if alike is not None:
-            columns = alike.columns
-            return Table(tuple(alike.column_names), lambda at: [columns[i] for i in at], source)
-    records = list(json_records(content.data, name))
-    if len(records) == 1:
-        refuse_columnwise(records[0], name)
-    lists = columns_of(records)
-    values = list(lists.values())
-    return Table(tuple(lists), lambda positions: [values[i] for i in positions], source)
+        return arrays(
+            columns_of(list(json_records(content.data, name))), PlacedSource(name, finder)
+        )
+    alike = _read_alike(content, first)
+    columns = columns_of(list(json_records(content.data, name))) if alike is None else alike
+    return arrays(columns, source_of(content, line_of_record, 0))
 
 
-def _read_alike(content: Content) -> Any:
+def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
     """Read objects that all have the keys and types of the first; None where they do not.
 
     The types are given, not guessed: Arrow would take text that looks like a date for one.
@@ -340,15 +454,9 @@ def _read_alike(content: Content) -> Any:
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
-    head = bytes(content.data[:CHUNK]).removeprefix(BYTE_ORDER_MARK).lstrip()
-    try:
-        first = json.loads(head.partition(b"\n")[0])
-    except (ValueError, RecursionError):
-        return None
-    types = {key: _type_of(value) for key, value in first.items()}
     if not all(isinstance(value, str | int | float) for value in first.values()):
         return None
-    schema = pa.schema(types)
+    schema = pa.schema({key: _type_of(value) for key, value in first.items()})
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     start = 3 if bytes(content.data[:3]) == BYTE_ORDER_MARK else 0
     body = pa.BufferReader(pa.py_buffer(content.data).slice(start))
@@ -357,37 +465,20 @@ def _read_alike(content: Content) -> Any:
         table.validate(full=True)  # text is not checked to be UTF-8 otherwise
     except (pa.ArrowException, UnicodeDecodeError):
         return None
-    return table
+    return dict(zip(table.column_names, table.columns, strict=True))
 
 
-def _large_json_table(content: Content) -> Table:
-    """Make a table that reads records when they are asked for, and keeps the wanted keys only.
-
-    The keys and types are those of the first record, as pieces must be alike.
-    """
-    import pyarrow as pa
-
-    name = content.name
-    first = next(json_records(content.data, name))
-
-    def stream(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        keys = [names[i] for i in positions]
-        types = [_type_of(first[key]) for key in keys]
-        records = json_records(content.data, name)
-        n_rows = 0
-        while piece := list(islice(records, JSON_PIECE)):
-            columns = []
-            for key, kind in zip(keys, types, strict=True):
-                values = [record.get(key) for record in piece]
-                columns.append(_typed(values, kind, key, RecordPlace(name, "record", n_rows + 1)))
-            yield columns
-            n_rows += len(piece)
-
-    def load(positions: Sequence[int]) -> list[Any]:
-        return [pa.chunked_array(column) for column in zip(*stream(positions), strict=True)]
-
-    names = tuple(first)
-    return Table(names, load, Source(name), stream=stream)
+def _json_pieces(
+    content: Content, first: Record, positions: Sequence[int]
+) -> Iterator[Sequence[Any]]:
+    """Yield columns of a large file; keys and types are those of its first record."""
+    keys = [list(first)[i] for i in positions]
+    records = json_records(content.data, content.name)
+    n_rows = 0
+    while piece := list(islice(records, JSON_PIECE)):
+        at = RecordPlace(content.name, "record", n_rows + 1)
+        yield [_typed([r.get(key) for r in piece], _type_of(first[key]), key, at) for key in keys]
+        n_rows += len(piece)
 
 
 def _typed(values: list[Any], kind: Any, key: str, first: RecordPlace) -> Any:
@@ -451,29 +542,25 @@ def open_parquet(content: Content, **options: Any) -> Any:
     return parquet.ParquetFile(pa.BufferReader(pa.py_buffer(content.data)), **options)
 
 
-def _parquet_table(content: Content) -> Table:
-    """Make a table of a Parquet file; columns are read when they are asked for."""
+def _open_parquet(content: Content) -> Opened:
+    """Open a Parquet file; only where it has columns of lists may it be a tool's."""
     import pyarrow as pa
 
     def broken(error: Exception) -> FileError:
         return FileError("parquet-broken", file=content.name, reason=error)
 
-    def load(positions: Sequence[int]) -> list[Any]:
+    def pieces(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
+        wanted = [names[i] for i in positions]
+        kinds = (schema.field(i).type for i in positions)
         try:
-            wanted = [names[i] for i in positions]
+            if is_large and all(map(_is_plain, kinds)) and not set(wanted) & set(classes):
+                yield from _parquet_pieces(content, wanted)
+                return
             table = with_class_names(open_parquet(content).read(columns=wanted), classes)
         except (pa.ArrowException, OSError) as error:
             raise broken(error) from None
-        return [_text_if_possible(table.column(names[i])) for i in positions]
-
-    def stream(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        if not all(_is_plain(schema.field(i).type) and names[i] not in classes for i in positions):
-            yield table.read(positions)
-            return
-        try:
-            yield from _parquet_pieces(content, [names[i] for i in positions])
-        except (pa.ArrowException, OSError) as error:
-            raise broken(error) from None
+        columns = [_text_if_possible(table.column(name)) for name in wanted]
+        yield [*map(to_arrow, wanted, columns)] if is_large else columns
 
     def order_of(position: int) -> list[Any] | None:
         if names[position] in classes:
@@ -483,6 +570,13 @@ def _parquet_table(content: Content) -> Table:
             return None
         column = open_parquet(content).read_row_group(0, columns=[names[position]]).column(0)
         return list(column.chunk(0).dictionary.to_pylist())
+
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
+        batches = (
+            with_class_names(pa.Table.from_batches([batch]), classes).to_pylist()
+            for batch in open_parquet(content).iter_batches(batch_size=RECORDS)
+        )
+        return _placed((row for rows in batches for row in rows), content.name)
 
     try:
         file = open_parquet(content)
@@ -494,8 +588,11 @@ def _parquet_table(content: Content) -> Table:
     classes = class_names(schema)
     is_large = n_rows >= LARGE_PARQUET
     source = Source(content.name)
-    table = Table(names, load, source, stream=stream if is_large else None, order_of=order_of)
-    return table
+    table = Table(names, pieces, source, is_large=is_large, order_of=order_of)
+    if not any(pa.types.is_nested(field.type) for field in schema):
+        return Opened(content.name, lambda: table)
+    first = next(records(), (None, {}))[1]
+    return Opened(content.name, lambda: table, Head("table", names, first), records, classes)
 
 
 def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Sequence[Any]]:
@@ -547,6 +644,66 @@ def _text_if_possible(column: Any) -> Any:
     return column
 
 
+# Archives: one file per person, or one per sample
+
+
+def _open_zip(content: Content) -> Opened | None:
+    """Open an archive with one file per person, or with one file per sample; None otherwise."""
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content.data))
+        names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    except (zipfile.BadZipFile, OSError):
+        return None  # `format_of` says what such a file may be
+    samples = [name for name in names if SAMPLE_FILE.fullmatch(name)]
+    people = [name for name in names if USER_FILE.fullmatch(name)]
+    if not samples and len(people) != len(names):
+        return None
+
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
+        for member in samples or people:
+            yield from _member_records(content, archive, member)
+
+    def table() -> Table:
+        raise AssertionError(format_of(content, None))  # which refuses an archive
+
+    first = next(records(), None)
+    if first is None:
+        raise InputError("archive-empty", file=content.name)
+    return Opened(content.name, table, Head("zip", tuple(first[1]), first[1]), records)
+
+
+def _member_records(
+    content: Content, archive: zipfile.ZipFile, member: str
+) -> Iterator[tuple[RecordPlace, Record]]:
+    """Yield the records of one file in an archive, each with the name of the file."""
+    try:
+        data = _unpacked(content.data, archive, member)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+        raise InputError("archive-broken", file=content.name, member=member, reason=error) from None
+    if not data.strip():
+        return
+    inside = open_content(Content(f"{content.name} ({member})", memoryview(data)))
+    if inside.records is None:
+        raise InputError("archive-member", file=inside.name)
+    stem = member.rpartition("/")[2].rpartition(".")[0]
+    for place, record in inside.records():
+        yield place, {**record, MEMBER: stem}
+
+
+def _unpacked(data: memoryview, archive: zipfile.ZipFile, member: str) -> bytes:
+    """Return a file of an archive; Zstandard, which `zipfile` does not know, is left to Arrow."""
+    info = archive.getinfo(member)
+    if info.compress_type != ZSTANDARD:
+        return archive.read(member)
+    import pyarrow as pa
+
+    at = info.header_offset
+    n_name, n_extra = struct.unpack("<HH", data[at + 26 : at + LOCAL_HEADER])
+    start = at + LOCAL_HEADER + n_name + n_extra
+    packed = bytes(data[start : start + info.compress_size])
+    return bytes(pa.Codec("zstd").decompress(packed, info.file_size))
+
+
 # Several files
 
 
@@ -577,122 +734,82 @@ def chained_table(files: TableFiles, open_table: Callable[[Content], Table]) -> 
 
     Columns are matched by their names, wherever they are in each file.
     """
-    return _Chain(files, open_table).table()
+    return _Chain(files, open_table).table
 
 
 class _Chain:
-    """The tables of several files; of large ones one is open at a time."""
+    """The tables of several files, one of which is open at a time."""
 
     def __init__(self, files: TableFiles, open_table: Callable[[Content], Table]) -> None:
         self.owners: dict[str, str] = {}  # of each column: the first file that has it
         self.finder = FileFinder()
-        self.has_header = False
-        self.is_large = files.size >= LARGE_TOGETHER
         self._files = files
         self._open_table = open_table
-        self._most_open = 1 if self.is_large else MOST_OPEN
         self._paths: list[str] = []
-        self._opened: dict[str, Table] = {}
+        has_header = False
+        is_large = files.size >= LARGE_TOGETHER
         for path, content in files.contents():
-            table = self._open(path, content)
+            table = open_table(content)
             self._paths.append(path)
             self.finder.sources.append(table.source)
-            self.has_header |= table.has_header
-            self.is_large |= table.stream is not None
-            known = Table(tuple(self.owners), table.load)
-            new = (name for name in table.names if not positions_of(known, name))
+            has_header |= table.has_header
+            is_large |= table.is_large
+            new = (name for name in table.names if not positions_of(tuple(self.owners), name))
             self.owners |= dict.fromkeys(new, path)
-
-    def table(self) -> Table:
-        """Return all files as one table."""
         finder: Any = self.finder
-        return Table(
+        self.table = Table(
             tuple(self.owners),
-            self._load,
-            PlacedSource(self._files.name, finder),
-            has_header=self.has_header,
-            stream=self._stream if self.is_large else None,
+            self._pieces,
+            PlacedSource(files.name, finder),
+            has_header=has_header,
+            is_large=is_large,
             order_of=self._order_of,
         )
 
-    def _open(self, path: str, content: Content | None) -> Table:
-        """Open a table; those open before are closed where there are too many."""
-        if content is None:
-            raise InputError("file-emptied", file=path)
-        if len(self._opened) >= self._most_open:
-            self._opened.clear()
-        self._opened[path] = self._open_table(content)
-        return self._opened[path]
-
-    def _table_of(self, path: str) -> Table:
-        found = self._opened.get(path)
-        return found or self._open(path, self._files.open(path))
+    def _tables(self) -> Iterator[tuple[str, Table]]:
+        for path in self._paths:
+            content = self._files.open(path)
+            if content is None:
+                raise InputError("file-emptied", file=path)
+            yield path, self._open_table(content)
 
     def _order_of(self, position: int) -> list[Any] | None:
         """Return the ordered categories of a column, where all files have the same."""
-        name = list(self.owners)[position]
-        orders = (
-            t.category_order(self._position(t, name)) for t in map(self._table_of, self._paths)
-        )
+        name = self.table.names[position]
+        orders = (t.category_order(self._position(t, name)) for _, t in self._tables())
         first = next(orders)
         if first is None or all(order == first for order in orders):
             return first
         note("other-category-order", column=name)
         return None
 
-    def _load(self, positions: Sequence[int]) -> list[Any]:
-        """Read columns of all files at once; whole numbers beside fractions become fractions."""
-        import pyarrow as pa
-
-        joined = []
-        for pieces in zip(*self._pieces(positions), strict=True):
-            given = [piece for piece in pieces if kind_of(piece) is not None]
-            kind = given[0].type if given else pa.string()
-            if len(set(map(kind_of, given))) > 1:  # of no ids: text in one file, numbers in another
-                kind = pa.string()
-                given = [_decoded(piece).cast(kind) for piece in given]
-            rest = iter(given)
-            filled = (
-                pa.nulls(len(piece), kind) if kind_of(piece) is None else next(rest)
-                for piece in pieces
-            )
-            tables = [pa.table([piece], ["column"]) for piece in filled]
-            joined.append(pa.concat_tables(tables, promote_options="permissive").column(0))
-        return joined
-
-    def _stream(self, positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Read columns piece by piece, each piece as the first one that has a value.
+    def _pieces(self, positions: Sequence[int]) -> Iterator[Sequence[Any]]:
+        """Yield columns piece by piece, each piece as the first one that has a value.
 
         Pieces wait until every column has one, which gives its type.
         """
+        names = [self.table.names[i] for i in positions]
         first: list[Column | None] = [None] * len(positions)
         waiting: list[Sequence[Any]] = []
-        for columns in self._pieces(positions):
-            waiting.append(columns)
-            for i, column in enumerate(columns):
-                if first[i] is None and kind_of(column) is not None:
-                    first[i] = column
-            if not any(column is None for column in first):
-                yield from ([*map(_typed_like, piece, first)] for piece in waiting)
-                waiting = []
-        yield from waiting  # a column without any value
-
-    def _pieces(self, positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        names = [list(self.owners)[i] for i in positions]
         seen: dict[str, tuple[str, str]] = {}  # by column: what it holds, and where
         n_rows = 0
         self.finder.starts.clear()
-        for path in self._paths:
-            table = self._table_of(path)
+        for path, table in self._tables():
             self.finder.starts.append(n_rows)
             for columns in table.batches([self._position(table, name) for name in names]):
-                for name, column in zip(names, columns, strict=True):
-                    _refuse_other_kind(name, column, path, seen)
                 n_rows += len(columns[0])
-                yield columns
+                waiting.append(columns)
+                for i, (name, column) in enumerate(zip(names, columns, strict=True)):
+                    _refuse_other_kind(name, column, path, seen)
+                    if first[i] is None and kind_of(column) is not None:
+                        first[i] = column
+                if not any(column is None for column in first):
+                    yield from ([*map(_typed_like, piece, first)] for piece in waiting)
+                    waiting = []
+        yield from waiting  # a column without any value
 
     def _position(self, table: Table, name: str) -> int:
-        found = positions_of(table, name)
+        found = positions_of(table.names, name)
         if len(found) == 1:
             return found[0]
         if found:
@@ -734,10 +851,6 @@ def _typed_like(column: Any, first: Any) -> Any:
         return column.cast(kind)
     except pa.ArrowException:
         return column
-
-
-def _decoded(column: Any) -> Any:
-    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
 
 
 def _refuse_other_kind(name: str, column: Any, path: str, seen: dict[str, tuple[str, str]]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,7 +32,7 @@ from tiebreak.tables.columns import (
     has_column,
 )
 from tiebreak.tables.options import ReadingOptions, takes_read_options
-from tiebreak.tables.plain import as_table, chained_table, plain_table
+from tiebreak.tables.plain import Found, as_table, chained_table, open_content
 from tiebreak.tables.probabilities import (
     as_probabilities,
     complete,
@@ -54,9 +52,6 @@ from tiebreak.tables.source import (
 )
 from tiebreak.tables.table import Table, is_column, is_frame, like, stripped, to_arrow
 from tiebreak.tables.wide import array_to_long, found_wide, is_wide_array, to_long
-
-if TYPE_CHECKING:
-    pass
 
 Read = TypeVar("Read")
 
@@ -82,8 +77,6 @@ OF_RESPONSES = (
     *("worker_columns", "order_column", "turned", "task_pattern", "label_pattern", "label_pointer"),
 )
 SETTLED = ("repeats", "multi_label", "wide", "task_columns", "worker_columns", "turned", *OF_TOOLS)
-LONGEST_HEADER = 1 << 10
-DELIMITER = re.compile("[,\t;|]")
 
 
 class Export(NamedTuple):
@@ -297,15 +290,14 @@ def read_gold(source: Any, **options: Any) -> Gold:
     how = _options(options)
     if is_file(source) or names_several(source):
         source = opened(source)
-        if not _is_own(source):
-            from tiebreak.tables.formats import find, read_format
+        found = _found(source, how.format)
+        if found.format is not None:
+            from tiebreak.tables.formats import read_format
 
-            found = find(source, how.format)
-            if found.format is not None:
-                gold = read_format(found, how).gold
-                if not gold:
-                    raise GoldError("no-gold", file=found.name, format=found.format.title)
-                return Gold.from_dict(gold)
+            gold = read_format(found, how).gold
+            if not gold:
+                raise GoldError("no-gold", file=found.name, format=found.format.title)
+            return Gold.from_dict(gold)
     table, columns = load_table(_unfolded(source, GOLD), GOLD, options, allow_empty=True)
     return Gold.from_columns(columns["task"], columns["label"], source=table.source)
 
@@ -360,7 +352,7 @@ def read_tasks(source: Any, **options: Any) -> Column:
         column = found["task"]
     else:
         column = to_arrow("task", source)
-        table = Table(("task",), lambda _: [column])
+        table = Table(("task",), lambda _: [[column]])
     complete("task", column, table)
     return column
 
@@ -516,7 +508,7 @@ def open_tables(
 def open_responses(source: Any, options: ReadingOptions) -> Any:
     """Open a source of responses: return a `Table`, `Wide`, `Found` of a format, or as it is."""
     source = resolved(source)
-    if isinstance(source, Responses | Table | Wide) or is_packed(source) or _is_found(source):
+    if isinstance(source, Responses | Table | Wide | Found) or is_packed(source):
         return source
     if options.wide or str(options.format).lower() == "wide" or is_wide_array(source):
         if isinstance(source, np.ndarray):
@@ -527,52 +519,44 @@ def open_responses(source: Any, options: ReadingOptions) -> Any:
         table = as_table(source, RESPONSES.names, len(RESPONSES.needed))
         return Wide(table, table.names)
     source = opened(source)
-    if options.format is not None or not _is_own(source):
-        from tiebreak.tables.formats import find
+    found = _found(source, options.format)
+    names_all = {"task", "worker", "label"} <= set(options.named)
+    if found.format is not None and (options.format is not None or not names_all):
+        return found
+    _refuse_of_tools(options, found.name)
+    if not isinstance(source, TableFiles):
+        return found.first.table()
+    path = source.files[0].path
 
-        found = find(source, options.format)
-        names_all = {"task", "worker", "label"} <= set(options.named)
-        if found.format is not None and (options.format is not None or not names_all):
-            return found
-        source = found.source
-        _refuse_of_tools(options, found.name)
-        if isinstance(source, TableFiles):
-            first = source.files[0].path
-            open_one = partial(_plain_or_refused, options=options, names_all=names_all, first=first)
-            return chained_table(source, open_one)
-    elif isinstance(source, Content):
-        _refuse_of_tools(options, source.name)
-    return as_table(source, RESPONSES.names, len(RESPONSES.needed), options.format)
+    def open_one(content: Content) -> Table:
+        each = _found(content, options.format)
+        if each.format is not None and not names_all:
+            from tiebreak.tables.formats import mixed
+
+            raise mixed(each.name, each.format, path)
+        return each.first.table()
+
+    return chained_table(source, open_one)
+
+
+def _found(source: Any, asked: str | None) -> Found:
+    """Find the format of a source; a text with our own columns only is of no tool."""
+    if isinstance(source, Content) and asked is None:
+        source = open_content(source)
+        head = source.head
+        if (
+            head
+            and head.container == "delimited"
+            and OWN_COLUMNS.issuperset(map(str.strip, head.keys))
+        ):
+            return Found(source.name, source, None, lambda: iter([source]))
+    from tiebreak.tables.formats import find
+
+    return find(source, asked)
 
 
 def _refuse_of_tools(options: ReadingOptions, name: str) -> None:
     options.refuse(OF_TOOLS, name, "it is a plain table")
-
-
-def _plain_or_refused(
-    content: Content, *, options: ReadingOptions, names_all: bool, first: str
-) -> Table:
-    """Make a table of one of several plain files; refuse the file of a tool among them."""
-    if not _is_own(content):
-        from tiebreak.tables.formats import find, mixed
-
-        found = find(content, options.format)
-        if found.format is not None and not names_all:
-            raise mixed(found.name, found.format, first)
-    return plain_table(content, options.format)
-
-
-def _is_own(source: Any) -> bool:
-    """Return whether a source is a text file with our own columns only, which no tool has."""
-    if not isinstance(source, Content) or source.is_json:
-        return False
-    line, end, _ = bytes(source.data[:LONGEST_HEADER]).partition(b"\n")
-    names = DELIMITER.split(line.decode("utf-8-sig", errors="replace"))
-    return bool(end) and OWN_COLUMNS.issuperset(name.strip() for name in names)
-
-
-def _is_found(source: Any) -> bool:
-    return type(source).__name__ == "Found" and hasattr(source, "records")
 
 
 def _options(given: Mapping[str, Any]) -> ReadingOptions:
@@ -607,7 +591,9 @@ def _melted(wide: Wide, options: ReadingOptions) -> Table:
     if isinstance(wide.source, TableFiles):
         return chained_table(
             wide.source,
-            lambda content: to_long(plain_table(content), options.named, options.worker_columns),
+            lambda content: to_long(
+                open_content(content).table(), options.named, options.worker_columns
+            ),
         )
     return to_long(wide.source, options.named, options.worker_columns)
 

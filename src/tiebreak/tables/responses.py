@@ -261,7 +261,7 @@ def _coded(
             last["worker"] = _with_order(last["worker"], last["order"])
         columns = [last[role] for role in ("task", "worker", "label")]
         columns = stripped(table, columns) if strip else columns
-        builder.add(*columns, weight=weight, is_large=table.stream is not None)
+        builder.add(*columns, weight=weight, is_large=table.is_large)
     if not strip and needs_strip(table, builder.names()):  # rare: read again
         return _coded(
             table, found, repeats, by_order=by_order, tasks=tasks, classes=classes, strip=True
@@ -428,7 +428,7 @@ def split_labels(table: Table, found: ResponseColumns) -> Table:
     for batch in without_label.batches(table, list(found.extras)):
         for role, column in batch.items():
             columns.setdefault(role, []).extend(column.to_pylist())
-    labels = values_of(table.load([found.label])[0])
+    labels = [v for piece in table.pieces([found.label]) for v in values_of(piece[0])]
     for i, marks in enumerate(labels):
         file, at = table.source.origin(i)
         place = RecordPlace(file or table.title, "row", at + 1)
@@ -534,7 +534,7 @@ def _note_rows_against_time(table: Table, found: ResponseColumns) -> None:
     """
     called_so = [i for i, name in enumerate(table.names) if squashed(name) in TIMES]
     position = found.extras.get("time", called_so[0] if len(called_so) == 1 else None)
-    if position is None or table.stream is not None:
+    if position is None or table.is_large:
         return  # a table that is read in pieces has no rows at hand
     with_time = found._replace(extras={"time": position}, turn=None)
     try:

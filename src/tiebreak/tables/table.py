@@ -31,19 +31,18 @@ class NoRowsError(InputError):
 class Table:
     """Columns by position, loaded only when asked for: there may be many that nobody needs.
 
-    `load` gives columns of any kind, which `read` makes Arrow arrays; `stream` gives a large file
-    piece by piece, in Arrow arrays that are clean but for empty text. `frame` is the caller's kind
-    of table. `has_header`: the names were the first line of a text file, so that they may be a
-    row of data where the header was forgotten. `order_of` returns the ordered categories of a
-    column.
+    `pieces` gives some columns, of any kind, in one piece or several; those of a large table are
+    Arrow arrays that are clean but for empty text. `frame` is the caller's kind of table.
+    `has_header`: the names were the first line of a text file, so that they may be a row of data
+    where the header was forgotten. `order_of` returns the ordered categories of a column.
     """
 
     names: tuple[str, ...]
-    load: Callable[[Sequence[int]], Sequence[Any]]
+    pieces: Callable[[Sequence[int]], Iterable[Sequence[Any]]]
     source: Source = NOWHERE
     frame: str = "pyarrow"
     has_header: bool = False
-    stream: Callable[[Sequence[int]], Iterator[Sequence[Any]]] | None = None
+    is_large: bool = False
     order_of: Callable[[int], list[Any] | None] | None = None
 
     @property
@@ -53,12 +52,13 @@ class Table:
 
     def read(self, positions: Sequence[int], *, allow_empty: bool = False) -> list[Column]:
         """Load some columns; all have the same length, at least 1 unless allowed."""
-        raw = self.load(positions)
+        names = [self.names[i] for i in positions]
+        pieces = zip(*self.pieces(positions), strict=True)
         columns = [
-            to_arrow(self.names[i], column, self.source)
-            for i, column in zip(positions, raw, strict=True)
+            to_arrow(name, column[0] if len(column) == 1 else _together(column), self.source)
+            for name, column in zip(names, pieces, strict=False)
         ]
-        lengths = {self.names[i]: len(c) for i, c in zip(positions, columns, strict=True)}
+        lengths = dict(zip(names, map(len, columns), strict=False))
         if len(set(lengths.values())) > 1:
             raise InputError("unequal-columns", table=self.title, lengths=lengths)
         if not any(lengths.values()) and not allow_empty:
@@ -67,11 +67,11 @@ class Table:
 
     def batches(self, positions: Sequence[int]) -> Iterator[Sequence[Column]]:
         """Yield some columns piece by piece where the table is large, else at once."""
-        if self.stream is None:
+        if not self.is_large:
             yield self.read(positions)
             return
         n_rows = 0
-        for columns in self.stream(positions):
+        for columns in self.pieces(positions):
             n_rows += len(columns[0])
             yield columns
         if not n_rows:
@@ -85,26 +85,36 @@ class Table:
         """
         if self.order_of is not None:
             return self.order_of(position)
-        if self.stream is not None or self.has_header:
+        if self.is_large or self.has_header:
             return None
-        (column,) = self.load([position])
-        kind = type(column).__module__.partition(".")[0]
+        column = next(iter(self.pieces([position])))[0]
         dtype = getattr(column, "dtype", None)
-        if kind == "pandas" and getattr(dtype, "ordered", False):
-            return list(column.cat.categories)
-        if kind == "polars" and type(dtype).__name__ == "Enum":
-            return list(dtype.categories)  # type: ignore[union-attr]
-        if kind == "pyarrow" and getattr(column.type, "ordered", False):
+        if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
+            return list(dtype.categories)  # type: ignore[union-attr]  # of pandas, of polars
+        if is_arrow(column) and getattr(column.type, "ordered", False):
             chunks = getattr(column, "chunks", [column])
             return list(chunks[0].dictionary.to_pylist()) if chunks else None
         return None
 
-    def with_classes(self, names: Mapping[str, list[str]]) -> Table:
-        """Return a table whose columns of these names have these classes, in this order."""
-        return replace(self, order_of=lambda position: names.get(self.names[position]))
+    def with_classes(self, names: list[str]) -> Table:
+        """Return a table whose labels have these classes, in this order."""
+        order = {"label": names}
+        return replace(self, order_of=lambda position: order.get(self.names[position]))
 
     def _without_rows(self) -> NoRowsError:
         return NoRowsError("no-rows", table=self.title, has_header=self.has_header)
+
+
+def _together(pieces: Sequence[Any]) -> Column:
+    """Join pieces of a column; whole numbers beside fractions become fractions, text wins."""
+    import pyarrow as pa
+
+    plain = [decoded(p) if pa.types.is_dictionary(p.type) else p for p in pieces]
+    kinds = {piece.type for piece in plain if piece.null_count < len(piece)}
+    if any(map(is_text, kinds)) and not all(map(is_text, kinds)):
+        plain = [piece.cast(pa.large_string()) for piece in plain]
+    parts = [pa.table([piece], ["column"]) for piece in plain]
+    return pa.concat_tables(parts, promote_options="permissive").column(0)
 
 
 def to_arrow(name: str, column: Any, source: Source = NOWHERE) -> Column:
@@ -138,7 +148,7 @@ def arrays(columns: Mapping[str, Any], source: Source = NOWHERE) -> Table:
     """Make a table of columns by name."""
     values = list(columns.values())
     names = tuple(map(str, columns))
-    return Table(names, lambda positions: [values[i] for i in positions], source)
+    return Table(names, lambda positions: [[values[i] for i in positions]], source)
 
 
 def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -317,7 +327,7 @@ def _plain(name: str, column: Any, source: Source) -> Column:
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _plain(name, _decoded(column), source)
+        return _plain(name, decoded(column), source)
     if pa.types.is_run_end_encoded(kind):
         return _plain(name, pc.run_end_decode(column), source)
     if isinstance(kind, pa.BaseExtensionType):
@@ -349,7 +359,7 @@ def _whole(column: Any) -> Any:
     return column.cast(pa.int64()) if pc.all(is_whole).as_py() else column
 
 
-def _decoded(column: Any) -> Any:
+def decoded(column: Any) -> Any:
     """Replace codes by values; by hand, as Arrow cannot cast every type of dictionary."""
     import pyarrow as pa
 
@@ -402,7 +412,7 @@ def _from_frame(source: Any) -> Table | None:
     if kind == "polars" and hasattr(source, "collect_schema"):
         frame = source.collect() if hasattr(source, "collect") else source
         names = tuple(frame.columns)
-        return Table(names, lambda places: [frame.to_series(i) for i in places], frame="polars")
+        return Table(names, lambda places: [[frame.to_series(i) for i in places]], frame="polars")
     if not hasattr(source, "__arrow_c_stream__"):
         return None
     import pyarrow as pa
@@ -411,7 +421,7 @@ def _from_frame(source: Any) -> Table | None:
         table = pa.table(source)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError("no-frame", type=type(source).__name__, reason=error) from None
-    return Table(tuple(table.column_names), lambda places: [table.column(i) for i in places])
+    return Table(tuple(table.column_names), lambda places: [[table.column(i) for i in places]])
 
 
 def _from_dataset(source: Any) -> Any:
@@ -485,16 +495,13 @@ def _from_pandas(frame: Any) -> Table:
         if name is not None and str(name) not in names
     }
 
-    def load(positions: Sequence[int]) -> list[Any]:
-        found = list(levels.values())
-        return [
-            frame.iloc[:, i]
-            if i < len(names)
-            else frame.index.get_level_values(found[i - len(names)])
-            for i in positions
-        ]
+    found = list(levels.values())
 
-    return Table((*names, *levels), load, frame="pandas")
+    def column(i: int) -> Any:
+        own = i < len(names)
+        return frame.iloc[:, i] if own else frame.index.get_level_values(found[i - len(names)])
+
+    return Table((*names, *levels), lambda at: [[column(i) for i in at]], frame="pandas")
 
 
 def _note_matrix(rows: np.ndarray[Any, Any]) -> None:

@@ -12,11 +12,13 @@ import io
 import json
 import math
 import os
+import platform
 import re
 import secrets
 import shutil
 import stat
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -315,8 +317,20 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _beside(path: Path) -> Path:
-    """Name a new file or folder beside the target."""
-    return path.with_name(f".tiebreak-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    """Name a new file or folder beside the target; remove what killed runs of this machine left."""
+    start = f".tiebreak-{zlib.crc32(platform.node().encode()):08x}-"
+    for left in path.parent.glob(f"{start}*.tmp"):
+        process = left.name.removeprefix(start).partition("-")[0]
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+        except (OSError, ValueError):  # of another user; or no file of ours
+            continue
+    return path.with_name(f"{start}{os.getpid()}-{secrets.token_hex(4)}.tmp")
 
 
 @contextlib.contextmanager

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import tiebreak as tb
 from tiebreak.cli.app import app
 from tiebreak.tables.formats import FORMATS, find
-from tiebreak.tables.formats.records import Format, Head
+from tiebreak.tables.formats.records import Format
+from tiebreak.tables.plain import Head
 from tiebreak.tables.read import OWN_COLUMNS
 
 PEOPLE = ("ann", "bob", "cat")

@@ -14,11 +14,8 @@ from tiebreak.data.ids import composed
 from tiebreak.errors import InputError
 from tiebreak.tables.formats.records import (
     Format,
-    Head,
     IdType,
     Number,
-    Record,
-    Records,
     Rows,
     first_text,
     need,
@@ -26,9 +23,8 @@ from tiebreak.tables.formats.records import (
     optional,
     seconds,
 )
+from tiebreak.tables.plain import MEMBER, Head, Record, Records
 from tiebreak.tables.source import RecordPlace
-
-MEMBER = "_member"  # under which key a record of an archive knows its file
 
 # Label Studio: tasks with `annotations`, each by one person, and `predictions`, each by one model.
 

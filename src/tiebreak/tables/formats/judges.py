@@ -13,11 +13,8 @@ from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.columns import LABEL
 from tiebreak.tables.formats.records import (
     Format,
-    Head,
     IdType,
     Number,
-    Record,
-    Records,
     Rows,
     first_text,
     need,
@@ -25,6 +22,7 @@ from tiebreak.tables.formats.records import (
     optional,
 )
 from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.plain import Head, Record, Records
 from tiebreak.tables.source import RecordPlace
 
 LABEL_IN_TEXT = "label in text"  # what a format says that has labels inside of texts

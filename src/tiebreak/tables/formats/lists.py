@@ -7,7 +7,8 @@ from typing import Any
 
 from tiebreak.errors import InputError
 from tiebreak.tables.columns import LABEL, TASK, WORKER, Role, squashed
-from tiebreak.tables.formats.records import Format, Head, Record, Records, Rows, first_text
+from tiebreak.tables.formats.records import Format, Rows, first_text
+from tiebreak.tables.plain import Head, Record, Records
 
 PLURALS = {"ies": "y", "es": "e", "s": ""}
 

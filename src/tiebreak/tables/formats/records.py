@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -14,13 +14,12 @@ from tiebreak.data import ids
 from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
 from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.plain import Head, Records
 from tiebreak.tables.source import PlacedSource, RecordFinder, RecordPlace
 from tiebreak.tables.table import Table, arrays, to_arrow
 from tiebreak.wording import Source
 
-Record = Mapping[str, Any]
-Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
-KeepText = Callable[[Hashable, str], None]  # takes a task, and what to show for it
+KeepText = Callable[[Hashable, str], object]  # takes a task, and what to show for it
 
 IdType = (str, int)
 Number = (int, float)
@@ -36,23 +35,6 @@ WORDS: dict[type, str] = {
 MTURK_TIME = "%a %b %d %H:%M:%S %Z %Y"  # Thu Oct 09 07:30:20 UTC 2025
 YES = "yes"
 NO = "no"
-
-
-class Head(NamedTuple):
-    """The beginning of a file: enough to know its format.
-
-    `container` is "json" (a list), "document" (one object after another), "delimited", "zip" or
-    "table". `keys` are the columns of a table or the keys of the first record; `record` is the
-    first record, empty for delimited text.
-    """
-
-    container: str
-    keys: tuple[str, ...]
-    record: Record
-
-    def has(self, *keys: str) -> bool:
-        """Return whether all these keys are there."""
-        return set(keys) <= set(self.keys)
 
 
 class Format(NamedTuple):
