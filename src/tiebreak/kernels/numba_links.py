@@ -13,13 +13,15 @@ class 1 of its own node and class 2 of the other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import fused_kernel, kernel
 from tiebreak.kernels.layout import MAX_CHUNKS, ByGroup, Codes, Floats, Offsets
 from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
-from tiebreak.kernels.numba_sweep import exp, whole_rows
+from tiebreak.kernels.numba_sweep import exp
 
 __all__ = [
     "agreement",
@@ -36,7 +38,7 @@ __all__ = [
     "update_together",
 ]
 
-ONE_VECTOR = 8  # classes
+FEW_CLASSES = 8  # up to here loops over classes are compiled for their number
 NODES_PER_CHUNK = 20_000
 SMALLEST_SHARE = 1e-290  # below, products lose digits to underflow
 LARGEST_LOG_ODDS = 300.0  # above, products may overflow
@@ -62,18 +64,16 @@ def pass_messages(
     """Pass messages up or down: see `numpy_links.pass_messages`."""
     if 2 * (span[1] - span[0]) > len(coupling) > 0 and (coupling == coupling[0]).all():
         coupling = coupling[:1]  # hard links alone: nothing to look up
-    given = scores, network, coupling, messages, belief, span, damping, down, update_beliefs
     n_classes = scores.shape[1]
-    whole = whole_rows() if 1 < n_classes <= ONE_VECTOR else None
-    if whole is None:
-        change, log_partition = pass_by_class(*given)
-    else:
-        change, log_partition = whole.pass_rows((0,) * n_classes, *given)
+    like = (0,) * n_classes if n_classes <= FEW_CLASSES else ()
+    given = scores, network, coupling, messages, belief, span, damping, down, update_beliefs
+    change, log_partition = _pass_messages(like, *given)
     return change, log_partition
 
 
 @fused_kernel
-def pass_by_class(
+def _pass_messages(
+    like: Any,
     scores: Floats,
     network: Network,
     coupling: Floats,
@@ -84,8 +84,8 @@ def pass_by_class(
     down: bool,
     update_beliefs: bool,
 ) -> tuple[float, float]:
-    """Pass messages class by class, for any number of them."""
-    n = scores.shape[1]
+    """Pass messages; `like` has a number per class, so that loops over few are written out."""
+    n = len(like) or scores.shape[1]
     row = np.empty(n)
     total = np.empty(n)
     cavity = np.empty(n)
@@ -121,8 +121,9 @@ def pass_by_class(
                 row[k] = np.exp(total[k])
         else:
             logs, product = multiplied(logs + top, product, norm)
+            share = 1.0 / norm
             for k in range(n):
-                row[k] /= norm
+                row[k] *= share
         if down:
             begin = network.later[i]
         else:
@@ -151,8 +152,9 @@ def pass_by_class(
                 scale = max(scale, new[k])
             logs, product = multiplied(logs, product, scale)
             least = 1.0
+            share = 1.0 / scale
             for k in range(n):
-                new[k] /= scale
+                new[k] *= share
                 least = min(least, new[k], messages[back, k])
             if least < SMALLEST_MESSAGE:
                 for k in range(n):

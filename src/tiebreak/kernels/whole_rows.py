@@ -34,11 +34,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_model
 from numba.np.arrayobj import make_array
 
-from tiebreak.kernels import numba_links as links
 from tiebreak.kernels import numba_sweep as scalar
-from tiebreak.kernels.compile import fused_kernel, kernel
+from tiebreak.kernels.compile import kernel
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.kernels.network import SMALLEST_MESSAGE, Network
 
 WIDE = 8  # numbers in a vector, and in a line of the cache
 NARROW = 4
@@ -246,33 +244,7 @@ def _reduced_by(join: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def _others(builder: Any, vectors: list[Any]) -> Any:
-    """Add up a row rotated by one, by two, and so on: nothing is taken away again."""
-    [row] = vectors
-    n = row.type.count
-    total = ir.Constant(row.type, [0.0] * n)
-    for shift in range(1, n):
-        order = ir.Constant(ir.VectorType(INDEX, n), [(i + shift) % n for i in range(n)])
-        total = builder.fadd(total, builder.shuffle_vector(row, row, order))
-    return total
-
-
 plus = _on_rows(_add)
-over = _on_rows(lambda builder, a, b: builder.fdiv(a, b))
-minimum = _on_rows(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
-others = _on_rows(lambda builder, a: _others(builder, [a]))  # of a row that is one vector
-# b where a row is −∞, else the row: what is impossible is not too small.
-or_possible = _on_rows(
-    lambda builder, score, a: builder.select(
-        builder.fcmp_ordered(">", score, ir.Constant(score.type, [-np.inf] * score.type.count)),
-        a,
-        ir.Constant(score.type, [1.0] * score.type.count),
-    )
-)
-min_element = _on_rows(
-    _reduced_by(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b)),
-    is_number=True,
-)
 minus = _on_rows(lambda builder, a, b: builder.fsub(a, b, flags=FUSE))
 times = _on_rows(_multiply)
 # Not fused with the product before it: what is counted is q as it is stored, rounded.
@@ -500,87 +472,3 @@ def count_whole(
             r += ONE
     store(totals, 0, total)
     return float(max(change, max_element(far)))
-
-
-@fused_kernel
-def pass_rows(
-    like: Any,
-    scores: Floats,
-    network: Network,
-    coupling: Floats,
-    messages: Floats,
-    belief: Floats,
-    span: tuple[int, int],
-    damping: float,
-    down: bool,
-    update_beliefs: bool,
-) -> tuple[float, float]:
-    """Do what `numba_links.pass_by_class` does, with rows of up to `WIDE` classes."""
-    n = len(like)
-    total = np.empty((1, n))  # of a node, and then what is sent, where it is worked out in logs
-    cavities = np.empty((1, n))
-    fresh = np.empty((1, n))
-    far = load(np.zeros((1, n)), 0, like)
-    possible = load(np.ones((1, n)), 0, like)
-    logs = 0.0
-    product = 1.0
-    low, high = span
-    for step in range(high - low):
-        i = low + step if down else high - 1 - step
-        begin = network.start[i]
-        end = network.start[i + 1]
-        score = load(scores, i, like)
-        top = max_element(score)
-        row = exp(minus(score, top))
-        least = possible
-        for e in range(begin, end):
-            entry = load(messages, e, like)
-            row = times(row, entry)
-            least = minimum(least, entry)
-        least = minimum(least, or_possible(score, row))
-        in_logs = min_element(least) < links.SMALLEST_SHARE
-        if in_logs:
-            logs += links.total_in_logs(scores[i], messages[begin:end], total[0])
-            for k in range(n):
-                fresh[0, k] = np.exp(total[0, k])
-            row = load(fresh, 0, like)
-        else:
-            norm = sum_elements(row)
-            logs, product = links.multiplied(logs + top, product, norm)
-            row = times(row, 1.0 / norm)
-        if down:
-            begin = network.later[i]
-        else:
-            end = network.later[i]
-        for e in range(begin, end):
-            back = network.mate[e]
-            log_odds = coupling[network.edge[e]] if len(coupling) > 1 else coupling[0]
-            if in_logs or log_odds > links.LARGEST_LOG_ODDS:
-                store(fresh, 0, row)
-                for k in range(n):
-                    of_node = total[0, k] if in_logs else np.log(fresh[0, k])
-                    cavities[0, k] = of_node - links.log_of(messages[e, k])
-                logs += links.message_in_logs(cavities[0], log_odds, fresh[0])
-                links.keep(fresh[0], messages, back, damping)
-                continue
-            cavity = over(row, load(messages, e, like))
-            new = others(cavity)
-            if log_odds > -np.inf:
-                new = plus(new, times(cavity, scalar.exp(log_odds)))
-            scale = max_element(new)
-            logs, product = links.multiplied(logs, product, scale)
-            new = times(new, 1.0 / scale)
-            former = load(messages, back, like)
-            if min_element(minimum(new, former)) < SMALLEST_MESSAGE:
-                store(fresh, 0, new)
-                for k in range(n):
-                    fresh[0, k] = np.log(fresh[0, k])
-                links.keep(fresh[0], messages, back, damping)
-            else:
-                if damping > 0.0:
-                    new = plus(times(former, damping), times(new, 1.0 - damping))
-                store(messages, back, new)
-        if update_beliefs:
-            far = maximum(far, distance(row, load(belief, i, like)))
-            store(belief, i, row)
-    return max_element(far), logs + np.log(product) if update_beliefs else 0.0
