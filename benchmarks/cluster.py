@@ -126,7 +126,7 @@ def efficiency(folder: Path, n: int, n_units: int = 4) -> dict[str, Any]:
         units.load()
         found["load_s"] = time.perf_counter() - began
         crowd = whole(source)
-        tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+        tasks = vb.lay_out(crowd)
         sweeper = compiled.open(tasks, vb.majority(tasks, 2), 2)
         tables = some_tables(crowd, 2)
         pairs = []

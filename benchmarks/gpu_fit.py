@@ -78,7 +78,7 @@ def whole_fit(n_responses: int) -> dict[str, Any]:
 
 
 def _laid_out(responses: Responses) -> ByTask:
-    return vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    return vb.lay_out(responses)
 
 
 def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def crowd_kit_on(n_classes: int) -> tuple[Callable[[], float], float]:
 
 def measure(n_classes: int) -> dict[str, Any]:
     responses = crowd(N_RESPONSES, n_classes).responses
-    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    tasks = vb.lay_out(responses)
     classes = ClassPrior(np.ones(n_classes))
     prior = dirichlet.confusion_prior("diagonal", responses.workers, n_classes)
     workers = ConfusionMatrices(prior, responses.n_workers)

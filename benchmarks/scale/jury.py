@@ -11,8 +11,8 @@ from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, su
 from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet, vb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.problem import Patterns
 from tiebreak.inference.response_patterns import find_patterns
+from tiebreak.inference.vb import Patterns
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend

@@ -10,7 +10,7 @@ from benchmarks.measure import about, keep
 from tiebreak import simulate
 from tiebreak.data import Responses
 from tiebreak.inference import vb
-from tiebreak.inference.stages import lay_out
+from tiebreak.inference.vb import lay_out
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels.contract import choose_backend
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids
-from tiebreak.inference import stages, vb
+from tiebreak.inference import vb
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.life.joining import join_responses
@@ -163,7 +163,7 @@ def _predict(n: int, n_classes: int, repeats: int, **options: Any) -> dict[str, 
     large = crowd_of(n, n_classes, 1)
     turned = crowd_of(n, n_classes, 1, turned=True)
     model.predict(large)
-    problem = Problem(stages.lay_out(large), *model._crowd_model, choose_backend("numba", n), 1)
+    problem = Problem(vb.lay_out(large), *model._crowd_model, choose_backend("numba", n), 1)
     sweeper = problem.open(vb.to_states(problem, vb.majority(problem.tasks, n_classes)))
     beliefs = vb.update_beliefs(problem, *sweeper.tally())
     work: dict[str, Callable[[], Any]] = {

@@ -38,7 +38,7 @@ def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.
     responses = crowd(name)
     word = "diagonal" if prior == "diag" else prior
     return vb.Problem(
-        vb.lay_out(responses, vb.roles(responses.n_tasks, None, None)),
+        vb.lay_out(responses),
         ClassPrior(np.ones(responses.n_classes)),
         ConfusionMatrices(
             dirichlet.confusion_prior(word, responses.workers, responses.n_classes),

@@ -16,7 +16,7 @@ from tiebreak.kernels import reference
 
 def problem_of(responses: tb.Responses) -> vb.Problem:
     model = crowd_model("communities", CrowdFacts.of_responses(responses))
-    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    tasks = vb.lay_out(responses)
     return vb.Problem(tasks, *model, reference)
 
 

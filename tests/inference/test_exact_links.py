@@ -17,6 +17,7 @@ from scipy.special import betaln, psi
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks import mean_field
 from tiebreak.inference.tasks.coupling import ascents as joint
 from tiebreak.inference.tasks.coupling import link_errors
@@ -117,7 +118,7 @@ def settle(drawn: Drawn, backend: Any) -> tuple[ExactLinks, np.ndarray, Swept]:
     codes = GoldCodes(np.array(list(gold), np.int32), np.array(list(gold.values()), np.int32))
     model = exact(links, u.shape[0], u.shape[1], codes, backend)
     known = joint.known_tasks(codes, model.implied)
-    q = vb.clamp(np.full(u.shape, 1.0 / u.shape[1]), known)
+    q = clamp(np.full(u.shape, 1.0 / u.shape[1]), known)
     return model, q, infer(model, u, q)
 
 

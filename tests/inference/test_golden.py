@@ -15,6 +15,7 @@ from oracles.dawid_skene import objective as likelihood_of
 import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks import mean_field
 from tiebreak.inference.tasks.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
@@ -120,7 +121,7 @@ def test_known_labels(backend: Any) -> None:
     given, expected = vector("vb_lc")
     gold = gold_of(given["labels"])
     task = known(problem(given["dataset"], given["prior"], backend), gold)
-    run = vb.ascend(task, vb.clamp(vb_start(), gold), tol=0.0, max_iter=given["n_iter"])
+    run = vb.ascend(task, clamp(vb_start(), gold), tol=0.0, max_iter=given["n_iter"])
     close(run.q, expected["q"])
     close(run.beliefs.alpha, expected["alpha"])
     close(np.array(run.bounds), expected["elbo_trace"])
@@ -139,7 +140,7 @@ def test_links_by_mean_field(name: str, backend: Any) -> None:
     task = known(task, gold, groups.task)
     schedule = ORDERS[given["schedule"]]
     model = InTaskOrder(groups, given["eta"], task.tasks.role, backend, schedule)
-    start = vb.clamp(vb_start(), gold)
+    start = clamp(vb_start(), gold)
     run = vb.ascend(task._replace(links=model), start, tol=0.0, max_iter=given["n_iter"])
     close(run.q, expected["q"])
     close(np.array(run.bounds), expected["elbo_trace"])

@@ -9,9 +9,8 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import held_out, vb
-from tiebreak.inference.stages import lay_out
-from tiebreak.inference.vb import Problem
+from tiebreak.inference import calibration, vb
+from tiebreak.inference.vb import Problem, lay_out
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
@@ -64,12 +63,12 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_labels(
     task = np.arange(20, dtype=np.int32)
     label = (task % 3).astype(np.int32)
     other = label.copy()
-    fold = task % held_out.N_FOLDS
-    monkeypatch.setattr(held_out, "_folds", lambda *_: fold)
+    fold = task % calibration.N_FOLDS
+    monkeypatch.setattr(calibration, "folds_of", lambda *_: fold)
     own = fold == 0
     other[own] = (other[own] + 1) % 3
     one, two = (
-        held_out._scores(problem, beliefs, GoldCodes(task, each), from_gold=from_gold)
+        calibration.held_out_scores(problem, beliefs, GoldCodes(task, each), from_gold=from_gold)
         for each in (label, other)
     )
     assert np.array_equal(one[own], two[own])
@@ -78,13 +77,13 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_labels(
 
 def test_where_little_is_known_no_fold_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    scores = held_out._scores
+    scores = calibration.held_out_scores
 
     def counted(*given: Any, **options: Any) -> Floats:
         calls.append(1)
         return scores(*given, **options)
 
-    monkeypatch.setattr(held_out, "_scores", counted)
+    monkeypatch.setattr(calibration, "held_out_scores", counted)
     drawn = tb.simulate.crowd(400, 8, 2, responses_per_task=3, random_state=0)
     known = list(drawn.gold.to_dict().items())
     for n, expected in ((19, []), (20, [1])):

@@ -170,7 +170,7 @@ def joint_score(model: Any, names: Names, numbers: np.ndarray) -> float:
     crowd = model.responses_
     states, workers = model._crowd_model
     logs = (states.expected_log(model._beliefs.alpha), workers.log_table(model._beliefs.beta))
-    tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    tasks = vb.lay_out(crowd)
     scores = by_class(reference.score_tasks(tasks, *logs), crowd.n_classes)
     label = model.classes_.codes([names.label[k] for k in numbers])
     return float(scores[model.tasks_.codes(names.task), label].sum())

@@ -41,7 +41,7 @@ def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Respo
 def problem_of(responses: Responses, fixed: Mask) -> vb.Problem:
     prior = np.where(np.eye(responses.n_classes, dtype=bool), 2.5, 1.5)[None]
     workers = FixedRows(ConfusionMatrices(prior, responses.n_workers), fixed, prior)
-    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    tasks = vb.lay_out(responses)
     shares = ClassPrior(np.linspace(1.0, 2.0, responses.n_classes), FIXED)
     return vb.Problem(tasks, shares, workers, reference)
 

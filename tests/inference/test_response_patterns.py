@@ -19,7 +19,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import response_patterns, vb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.problem import Patterns
+from tiebreak.inference.vb import Patterns
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend

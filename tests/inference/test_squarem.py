@@ -20,6 +20,7 @@ from tiebreak.estimators.base import Estimator
 from tiebreak.inference import climb as squarem
 from tiebreak.inference import vb
 from tiebreak.inference.climb import Parameters, Sweep, climb
+from tiebreak.inference.known import clamp
 from tiebreak.kernels.layout import Floats
 
 LIMIT, RATE = 3.0, 0.9
@@ -104,7 +105,7 @@ def test_bound_never_falls_and_belongs_to_what_is_returned(
 ) -> None:
     gold = crowd.gold if knows else None
     problem = with_roles(problem_of(crowd), gold)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     run = vb.ascend(problem, q, tol=tol, max_iter=max_iter, accelerate=True)
     assert_never_falls(run.bounds)
     assert len(run.bounds) == run.n_sweeps + 1 <= max_iter + 1
@@ -120,7 +121,7 @@ def test_bound_never_falls_and_belongs_to_what_is_returned(
 def test_objective_of_dawid_skene_never_falls(crowd: Crowd, knows: bool, smoothing: float) -> None:
     gold = crowd.gold if knows else None
     problem = with_roles(point_problem_of(crowd, smoothing), gold)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     run = vb.ascend(problem, q, tol=1e-9, max_iter=60, accelerate=True)
     assert_never_falls(run.bounds)
     for found, expected in zip(run.beliefs, vb.implied_beliefs(problem, run.q), strict=True):

@@ -14,6 +14,7 @@ import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.inference import response_patterns, vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling import ascents as joint
 from tiebreak.kernels import compiled, reference
 from tiebreak.links.graph import imply
@@ -223,7 +224,7 @@ def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
     implied = imply(links, plain.n_classes, gold=gold)
     exact, _, known = joint.set_up(plain, links, implied, gold, options)
     problem = vb.with_nodes(plain, exact, exact.task, known)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), known)
     before, start = vb.implied_beliefs(problem, q), q.copy()
     beliefs = joint.update_linked(problem, exact, problem.open(q), before)
     assert (q == start).all()

@@ -132,7 +132,7 @@ def test_a_spectral_start_counts_by_weight() -> None:
 
 
 def problem_of(crowd: Responses) -> vb.Problem:
-    tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    tasks = vb.lay_out(crowd)
     of_class = np.ones(crowd.n_classes)
     return vb.Problem(
         tasks,

@@ -25,7 +25,7 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 def problem_of(crowd: Crowd, name: str) -> vb.Problem:
     responses = crowd.responses
     model = crowd_model(name, CrowdFacts.of_responses(responses, (2.5, 1.5), crowd.class_prior))
-    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    tasks = vb.lay_out(responses)
     return vb.Problem(tasks, *model, reference)
 
 

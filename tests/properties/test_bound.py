@@ -20,6 +20,7 @@ from properties.strategies import (
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.mean_field import MeanField
 from tiebreak.kernels import reference
 from tiebreak.links.graph import LinkCodes, close
@@ -101,7 +102,7 @@ def log_evidence(
 def test_bound_never_falls(crowd: Crowd, knows: bool) -> None:
     gold = crowd.gold if knows else None
     problem = with_roles(problem_of(crowd), gold)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     assert_never_falls(half_steps(problem, q))
 
 
@@ -109,7 +110,7 @@ def test_bound_never_falls(crowd: Crowd, knows: bool) -> None:
 def test_bound_stays_below_the_exact_evidence(crowd: Crowd, knows: bool) -> None:
     gold = crowd.gold if knows else None
     problem = with_roles(problem_of(crowd), gold)
-    run = vb.ascend(problem, vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold))
+    run = vb.ascend(problem, clamp(vb.majority(problem.tasks, problem.n_classes), gold))
     assert run.bounds[-1] <= log_evidence(crowd, gold, []) + 1e-9
 
 
@@ -122,7 +123,7 @@ def test_bound_never_falls_with_links(
     links = weighted(crowd.links, np.random.default_rng(1)) if weigh else crowd.links
     gold = crowd.gold if knows else None
     problem = link_problem(crowd, links, strength, schedule, gold)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     assert_never_falls(half_steps(problem, q))
 
 
@@ -136,7 +137,7 @@ def test_bound_with_links_stays_below_the_exact_evidence(
     links = weighted(crowd.links, np.random.default_rng(1)) if weigh else crowd.links
     gold = crowd.gold if knows else None
     problem = link_problem(crowd, links, strength, "in-turn", gold)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     run = vb.ascend(problem, q, max_iter=50)
     evidence = log_evidence(crowd, gold, signed_links(crowd, links, strength))
     assert run.bounds[-1] <= evidence + 1e-8 * (1 + abs(evidence))
@@ -146,7 +147,7 @@ def test_bound_with_links_stays_below_the_exact_evidence(
 def test_dawid_skene_objective_never_falls(crowd: Crowd, knows: bool, smoothing: float) -> None:
     gold = crowd.gold if knows else None
     problem = with_roles(point_problem_of(crowd, smoothing), gold)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     known = (
         None if gold is None else dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
     )

@@ -12,6 +12,7 @@ from properties.test_bound import assert_never_falls, log_evidence
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling import ascents as joint
 from tiebreak.inference.tasks.coupling import link_errors
 from tiebreak.inference.tasks.coupling.infer import ExactLinks
@@ -28,7 +29,7 @@ def bounds_of(
     """Return the bound, term by term, after every half of every sweep but the first half."""
     known = joint.known_tasks(gold, model.implied)
     problem = vb.with_nodes(problem_of(crowd), model, model.task, known)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), known)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), known)
     beliefs = vb.implied_beliefs(problem, q)
     bounds = []
     for _ in range(n_sweeps):

@@ -14,6 +14,7 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.mean_field import MeanField
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax
@@ -96,7 +97,7 @@ def test_a_compiled_sweep_equals_the_reference(crowd: Crowd, knows: bool) -> Non
     gold = crowd.gold if knows else None
     linked = crowd.links.left if len(crowd.links.left) else None
     problem = with_roles(problem_of(crowd), gold, linked)
-    q = vb.clamp(vb.majority(problem.tasks, problem.n_classes), gold)
+    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
     logs = vb.expected_logs(problem, vb.implied_beliefs(problem, q))
     ours, theirs = q.copy(), q.copy()
     u, v = np.zeros_like(q), np.zeros_like(q)

@@ -24,10 +24,10 @@ from tiebreak.inference import dirichlet, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
 from tiebreak.inference.dirichlet import FIXED
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling import fit as exact_links
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.vb import Problem, Run
+from tiebreak.inference.vb import Fit, Patterns, Problem, Run
 from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import where
@@ -145,7 +145,7 @@ class Auto(BayesEstimator):
         names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
-        rows = stages.patterns_of(inputs, stages.lay_out(inputs.responses), None)
+        rows = stages.patterns_of(inputs, vb.lay_out(inputs.responses), None)
         by_row = stages.to_patterns(inputs, rows)
         implied = by_row.implied if inputs.responses.n_classes > 1 else None
         units = committee.join_must_linked(rows, implied, inputs.responses.n_classes)
@@ -254,7 +254,7 @@ class Auto(BayesEstimator):
         gold = by_row.gold_codes
         n_classes = inputs.responses.n_classes
         if links is None or by_row.implied is None or n_classes < 2:
-            q = vb.clamp(np.array(units.to_tasks(p)), gold)
+            q = clamp(np.array(units.to_tasks(p)), gold)
             found = Fit(made.run._replace(q=q), q)
         else:
             scores = np.log(np.maximum(units.to_tasks(p), 1e-300))
@@ -293,7 +293,7 @@ class Auto(BayesEstimator):
     ) -> None:
         """Say what each member would do alone, how the labels differ from the vote, and why."""
         crowd = inputs.responses
-        votes = vb.majority(stages.lay_out(crowd), crowd.n_classes)
+        votes = vb.majority(vb.lay_out(crowd), crowd.n_classes)
         total = sum(made.weight.values())
         labels = {
             name: rows.to_tasks(units.to_tasks(likeliest(made.said[name])[0]))

@@ -27,8 +27,8 @@ from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Patterns, Problem, Stopping
 from tiebreak.inference.stages import q_from
+from tiebreak.inference.vb import Patterns, Problem, Stopping
 from tiebreak.inference.workers import (
     CrowdFacts,
     WorkerModel,

@@ -23,8 +23,7 @@ from tiebreak.data import Responses
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.problem import Patterns
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.vb import Beliefs, Patterns, Problem
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import softmax
@@ -183,7 +182,7 @@ def vote_of_each(responses: Responses) -> layout.Codes:
     >>> vote_of_each(Responses.from_rows(said)).tolist()
     [0, -1]
     """
-    tasks = vb.lay_out(responses, vb.roles(responses.n_tasks, None, None))
+    tasks = vb.lay_out(responses)
     shares = vb.majority(tasks, responses.n_classes)
     top = shares >= shares.max(axis=1, keepdims=True) - TIED
     return np.where(top.sum(axis=1) == 1, top.argmax(axis=1), -1).astype(np.int32)

@@ -8,12 +8,12 @@ import numpy as np
 
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import Estimator, refuse_links, start_from_model
-from tiebreak.inference import gold_weights, vb
+from tiebreak.inference import vb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
-from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.problem import Patterns, Problem, Stopping
-from tiebreak.inference.stages import lay_out, patterns_of
+from tiebreak.inference.known import GoldWeight, clamp, weight_of_known
+from tiebreak.inference.stages import patterns_of
+from tiebreak.inference.vb import Patterns, Problem, Stopping, lay_out
 from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.kernels.arrays import default_threads
@@ -115,7 +115,7 @@ class DawidSkene(Estimator):
         problem = self._problem(patterns, inputs)
         gold = patterns.gold(inputs.gold_codes)
         stopping = Stopping(self.tol, self.max_iter, self.accelerate)
-        run = vb.ascend(vb.with_known(problem, gold), vb.clamp(q, gold), **stopping._asdict())
+        run = vb.ascend(vb.with_known(problem, gold), clamp(q, gold), **stopping._asdict())
         self.class_prior_ = problem.states.mean(run.beliefs.alpha)
         self.confusion_ = problem.workers.confusion(run.beliefs.beta)
         self.bounds_ = run.bounds
@@ -138,7 +138,7 @@ class DawidSkene(Estimator):
             workers = Coins(both, crowd.n_workers, both, n_classes, POINT)
         there = inputs.elsewhere
         choose = choose_backend if there is None else there.backend
-        weight = gold_weights.find(
+        weight = weight_of_known(
             self.gold_weight,
             patterns.gold(inputs.gold_codes),
             patterns,

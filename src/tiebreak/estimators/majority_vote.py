@@ -8,6 +8,7 @@ from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator, normalise, refuse_links
 from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.known import clamp
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.layout import Floats
@@ -51,7 +52,7 @@ class MajorityVote(Estimator):
         crowd = inputs.responses
         there = inputs.elsewhere
         tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        shares = vb.clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
+        shares = clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
         choose = choose_backend if there is None else there.backend
         backend = choose(self.backend, crowd.n_responses, 0)
         sweeper = backend.open(tasks, shares, self.n_threads or default_threads())

@@ -20,9 +20,8 @@ from tiebreak.errors import note
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.problem import Fit, Patterns
 from tiebreak.inference.stages import WarmStart
-from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem
+from tiebreak.inference.vb import Beliefs, Fit, Patterns, PlainBeliefs, Problem
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import where

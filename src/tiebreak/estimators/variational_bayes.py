@@ -12,22 +12,20 @@ from tiebreak.estimators.base import (
     require_fitted,
 )
 from tiebreak.estimators.publishing import Fitted
-from tiebreak.inference import dirichlet, gold_weights, stages, vb
+from tiebreak.inference import dirichlet, stages, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
-from tiebreak.inference.gold_weights import GoldWeight
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.problem import GridPoint, Patterns
+from tiebreak.inference.known import GoldWeight, weight_of_known
 from tiebreak.inference.stages import (
-    Start,
+    Origin,
     WarmStart,
-    lay_out,
     patterns_of,
     q_of_init,
     q_of_start,
     to_patterns,
 )
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.vb import Beliefs, GridPoint, Patterns, Problem
 from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
@@ -199,7 +197,7 @@ class VariationalBayes(BayesEstimator):
         check_options(self)
         inputs = self._read_inputs(responses, links, gold)
         same = self._end_on_same(inputs, start)
-        whole = lay_out(inputs.responses) if same is None else same.tasks
+        whole = vb.lay_out(inputs.responses) if same is None else same.tasks
         self.worker_model_ = name_of(self.worker_model)
         self._communities = None if same is None else start._communities
         is_warm = start is not None
@@ -217,27 +215,29 @@ class VariationalBayes(BayesEstimator):
 
         `is_warm`: q is that of an earlier model, which ended at `end` if it saw these responses.
         """
+        origin = Origin(q is None, is_warm, end, self.worker_model_)
         patterns = Patterns(whole)
         if end is None or end.has_patterns:
             patterns = patterns_of(inputs, whole, None if is_warm else q)
         by_pattern = to_patterns(inputs, patterns)
-        problem, begin = self._begin(inputs, patterns, q, end)
-        begin = begin._replace(is_warm=is_warm)
+        problem = self._problem(patterns, inputs)
+        q = vb.majority(problem.tasks, problem.n_classes) if q is None else patterns.mean(q)
+        if self.worker_model_ == COMMUNITIES and self._communities is None:
+            from tiebreak.inference import communities
+
+            self._communities = communities.learn(problem, q, self._stopping).workers
+            problem = problem._replace(workers=self._communities)
+        q = vb.to_states(problem, q)
         is_alone = inputs.link_codes is None and inputs.gold_codes is None
-        plain = stages.fit_plain(problem, begin, self._stopping, is_alone=is_alone)
-        del begin, q  # as large as the results
+        plain = stages.fit_plain(problem, q, origin, self._stopping, is_alone=is_alone)
+        del q  # as large as the results
+        options = self.link_options or ExactLinkOptions()
         found = stages.fit_links_and_gold(
-            problem,
-            plain,
-            by_pattern,
-            self.link_options or ExactLinkOptions(),
-            self._stopping,
-            self._honesty,
-            is_warm=is_warm,
-            is_given=not isinstance(self.init, str),
+            problem, plain, by_pattern, options, self._stopping, self._honesty, origin
         )
-        fitted = Fitted(inputs, by_pattern, problem, patterns, plain.beliefs, found)
-        self._warm_start = publishing.end_of(fitted, plain.beliefs, whole, self.worker_model_)
+        beliefs = plain[1]
+        fitted = Fitted(inputs, by_pattern, problem, patterns, beliefs, found)
+        self._warm_start = publishing.end_of(fitted, beliefs, whole, self.worker_model_)
         return fitted
 
     def _end_on_same(self, inputs: Inputs, start: Any) -> WarmStart | None:
@@ -247,27 +247,6 @@ class VariationalBayes(BayesEstimator):
         require_fitted(start)
         end: WarmStart | None = getattr(start, "_warm_start", None)
         return end if end is not None and end.is_for(inputs.responses) else None
-
-    def _begin(
-        self,
-        inputs: Inputs,
-        patterns: Patterns,
-        q: Floats | None,
-        same: WarmStart | None,
-    ) -> tuple[Problem, Start]:
-        """Learn what is left open of the worker model; say where the fit starts."""
-        q = None if q is None else patterns.mean(q)
-        is_given = q is not None
-        problem = self._problem(patterns, inputs)
-        if q is None:
-            q = vb.majority(problem.tasks, problem.n_classes)
-        if self.worker_model_ == COMMUNITIES and self._communities is None:
-            from tiebreak.inference import communities
-
-            self._communities = communities.learn(problem, q, self._stopping).workers
-            problem = self._problem(patterns, inputs)
-        q = vb.to_states(problem, q)
-        return problem, Start(q, is_given, False, same, self.worker_model_)
 
     def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
         """Return where q starts; None: at the votes."""
@@ -284,7 +263,7 @@ class VariationalBayes(BayesEstimator):
         there = inputs.elsewhere
         problem = self._plain_problem(self.worker_model, patterns, inputs)
         if inputs.gold_codes is not None:
-            weight = gold_weights.find(
+            weight = weight_of_known(
                 *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
                 has_links=inputs.link_codes is not None,
                 n_given=None if there is None else there.n_given,

@@ -4,6 +4,11 @@ Workers err together on hard tasks, and the model believes that they err apart, 
 too fast with the number of responses. A task with n responses is scaled by 1 / (1 + ρ (n − 1)), the
 design effect of n answers whose errors are alike by ρ; a multiplier t serves all tasks. Both have
 priors that gold and links overrule as they grow. Labels stay what they are.
+
+Scores that evidence is compared with have not seen it. Plain VB has seen no label; where much is
+known it is not the fit whose scores become probabilities, as gold repairs what is believed of
+workers. So known tasks are dealt into folds, and each is scored by a fit with the gold of the
+others.
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ from scipy.special import expit, logit
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.known import clamp
+from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class, for_each, softmax
 from tiebreak.kernels.contract import Backend
@@ -30,6 +36,10 @@ LOG_SPREAD = 0.5  # of the prior on log t around 0
 LOWEST_DEPENDENCE = 1e-3
 TASKS_AT_ONCE = 1 << 15  # memory for the scores of some tasks, not of all
 BEND = 0.1  # the step over which the bend of the cost is measured
+N_FOLDS = 5
+LEAST_SHARE = 0.05  # of all tasks: where less is known, plain VB scores as the fit with gold does
+# Of the fits of folds; scores need no more, as what is fitted to them is two numbers.
+FOLD_STOPPING = Stopping(tol=1e-3, max_iter=50, accelerate=True)
 TRUSTED_ERROR = 0.01  # how often a gold label or hard link may be wrong; .02 hid shared errors
 
 
@@ -100,10 +110,67 @@ def choose(
     if honesty.mode == "votes" or evidence is None:
         return Calibration(honesty.dependence)
     tasks = evidence.tasks()
-    scores = class_scores_of(plain, beliefs, tasks)
-    counted = n_responses(plain.tasks, tasks)
+    return _fit_to(plain, tasks, class_scores_of(plain, beliefs, tasks), evidence, honesty)
+
+
+def choose_by_gold(
+    plain: Problem, beliefs: Beliefs, gold: GoldCodes, honesty: Honesty, *, from_gold: bool
+) -> Calibration | None:
+    """Return how the scores of a fit with gold alone become probabilities.
+
+    Parameters
+    ----------
+    plain, beliefs
+        Plain VB, which has not seen the gold.
+    from_gold
+        Whether the fit with gold started from workers as known labels alone show them.
+    """
+    evidence = Evidence(None, np.empty(0), gold)
+    if honesty.mode != "auto" or len(gold.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
+        return choose(plain, beliefs, honesty, evidence)
+    scores = held_out_scores(plain, beliefs, gold, from_gold=from_gold)
+    order = np.argsort(gold.task, kind="stable")
+    return _fit_to(plain, gold.task[order], scores[order], evidence, honesty)
+
+
+def _fit_to(
+    plain: Problem, tasks: Codes, scores: Floats, evidence: Evidence, honesty: Honesty
+) -> Calibration:
+    """Fit to evidence on these tasks, in ascending order, by their class scores."""
     by_place = evidence.among(tasks)._replace(is_sample=plain.gold_weight is not None)
-    return fit(scores, counted, by_place, honesty.dependence)
+    return fit(scores, n_responses(plain.tasks, tasks), by_place, honesty.dependence)
+
+
+def held_out_scores(
+    plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: bool
+) -> Floats:
+    """Return the class scores of known tasks, each by a fit without its fold's labels."""
+    scores = np.empty((len(gold.task), plain.n_classes))
+    # Beliefs say where a fold starts; q only has to be the same after a cold and a warm start.
+    q = vb.to_states(plain, vb.majority(plain.tasks, plain.n_classes))
+    fold = folds_of(plain, beliefs, gold)
+    for own in (fold == each for each in range(N_FOLDS)):
+        rest = GoldCodes(gold.task[~own], gold.label[~own])
+        implied = vb.beliefs_of_known(plain, q, rest) if from_gold else beliefs
+        start = clamp(q, rest, plain.n_classes)
+        known = vb.with_known(plain, rest)
+        run = vb.ascend(known, start, **FOLD_STOPPING._asdict(), implied=implied)
+        scores[own] = class_scores_of(plain, run.beliefs, gold.task[own])
+    return scores
+
+
+def folds_of(plain: Problem, beliefs: Beliefs, gold: GoldCodes) -> Codes:
+    """Deal known tasks out by how much plain VB prefers their class.
+
+    What was said decides, so that neither names nor the order of rows and gold do. Tasks that are
+    equal in it, such as those with the same responses, may stand for each other.
+    """
+    scores = class_scores_of(plain, beliefs, gold.task)
+    is_known = np.arange(plain.n_classes) == gold.label[:, None]
+    of_others = np.logaddexp.reduce(np.where(is_known, -np.inf, scores), axis=1)
+    fold = np.empty(len(gold.task), dtype=np.int32)
+    fold[np.argsort(scores[is_known] - of_others, kind="stable")] = np.arange(len(fold)) % N_FOLDS
+    return fold
 
 
 def fit(

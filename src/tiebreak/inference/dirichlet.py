@@ -330,18 +330,3 @@ class ClassPrior(NamedTuple):
             return parameters
         by_class = parameters.reshape(self.n_classes, self.n_subtypes)
         return np.asarray(self.of_class + by_class.sum(axis=1) - SPREAD)
-
-
-def to_classes(states: StatePrior, values: Floats) -> Floats:
-    """Add up columns of states to columns of classes: (n, n_states) to (n, n_classes)."""
-    n_classes = states.n_classes
-    if values.shape[1] == n_classes:
-        return values
-    n_subtypes = values.shape[1] // n_classes  # -1 cannot be told of no task at all
-    return np.asarray(values.reshape(len(values), n_classes, n_subtypes).sum(axis=2))
-
-
-def within_classes(states: StatePrior, parameters: Floats) -> Floats:
-    """Return the expected share of each state within its class, (n_states,)."""
-    by_class = parameters.reshape(states.n_classes, -1)
-    return np.asarray((by_class / by_class.sum(axis=1, keepdims=True)).ravel())

@@ -17,7 +17,7 @@ from tiebreak import tables
 from tiebreak.data import MixedLabelsError, Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.errors import GoldError, OptionError, ResponseError, note
-from tiebreak.inference.problem import TasksElsewhere
+from tiebreak.inference.vb import TasksElsewhere
 from tiebreak.links import Links, OnContradiction
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes

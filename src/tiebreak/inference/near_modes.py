@@ -18,7 +18,7 @@ from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.arrays import likeliest
-from tiebreak.kernels.layout import Floats, weights_or_ones
+from tiebreak.kernels.layout import Floats
 from tiebreak.wording import counted
 
 LARGEST = 200_000  # responses; above, a second look takes time that nobody asked for
@@ -78,9 +78,7 @@ def find_near_mode(
         max_iter=max_iter,
         accelerate=stopping.accelerate,
     )
-    n_votes = calibration.n_responses(problem.tasks)
-    mean = np.array([np.average(n_votes, weights=problem.copies)])
-    scale = float(Calibration(dependence).scale(mean)[0])
+    scale = float(Calibration(dependence).scale(np.array([calibration.mean_responses(problem)]))[0])
     behind = scale * (run.bounds[-1] - other.bounds[-1])
     n_swapped, n_changed = (_n_changed(problem, run.q, each) for each in (start, other.q))
     if abs(run.bounds[-1] - other.bounds[0]) <= SAME * abs(run.bounds[-1]):
@@ -97,20 +95,9 @@ def most_confused(problem: Problem, run: Run) -> tuple[int, int]:
     In shares of the responses to either class, so that large classes are not always taken.
     """
     n_classes = problem.n_classes
-    given = problem.tasks
-    q = vb.class_probabilities(problem, run.q)
-    weight = weights_or_ones(given.weight, len(given.code))
-    of_each = given.task_of_each()
-    if problem.copies is not None:
-        weight = weight * problem.copies[of_each]
-    said = given.code % n_classes
-    counts = np.stack(  # [answer, class]
-        [
-            np.bincount(said, weights=weight * q[of_each, k], minlength=n_classes)
-            for k in range(n_classes)
-        ],
-        axis=1,
-    )
+    counted, _ = problem.open(np.array(run.q)).tally()
+    by_worker = counted.reshape(-1, n_classes, n_classes, problem.n_states // n_classes)
+    counts = by_worker.sum(axis=(0, 3))  # [answer, class]
     mixed = counts + counts.T
     own = np.diag(counts)
     share = mixed / np.maximum(mixed + own[:, None] + own[None, :], 1e-300)

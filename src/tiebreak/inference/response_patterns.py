@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference.problem import Patterns
+from tiebreak.inference.vb import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
 from tiebreak.links.graph import LinkCodes

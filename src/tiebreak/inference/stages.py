@@ -14,13 +14,13 @@ import numpy as np
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
-from tiebreak.inference import calibration, held_out, response_patterns, vb
+from tiebreak.inference import calibration, response_patterns, vb
 from tiebreak.inference.calibration import Calibration, Honesty
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.problem import Fit, Patterns
+from tiebreak.inference.known import clamp, contradicts
 from tiebreak.inference.tasks.coupling import fit as exact_links
 from tiebreak.inference.tasks.coupling.ascents import HIGHER
-from tiebreak.inference.vb import Beliefs, PlainBeliefs, Problem, Run, Stopping
+from tiebreak.inference.vb import Beliefs, Fit, Patterns, PlainBeliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.options import LinkOptions, MeanFieldOptions, as_floats
@@ -133,26 +133,13 @@ def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) ->
     return start
 
 
-class Start(NamedTuple):
-    """Where q starts, and how it came about."""
+class Origin(NamedTuple):
+    """Where q of a fit comes from: the votes, probabilities given as `init`, an earlier model."""
 
-    q: Floats  # (n_tasks, n_states)
-    is_given: bool  # as `init`, or by an earlier model
-    is_warm: bool  # by an earlier model
-    warm: WarmStart | None = None  # where that model ended, if it saw these responses
-    worker_model: str = ""  # of the fit that begins
-
-
-class PlainFit(NamedTuple):
-    """Where links and gold start, and the beliefs of plain VB, which has seen neither."""
-
-    run: Run
-    beliefs: PlainBeliefs
-
-
-def lay_out(crowd: Responses) -> ByTask:
-    """Lay out responses of which nothing is known yet."""
-    return vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    is_cold: bool  # the votes
+    is_warm: bool  # an earlier model
+    end: WarmStart | None  # where that model ended, if it saw these responses
+    worker_model: str  # of the fit that begins
 
 
 def patterns_of(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
@@ -174,40 +161,38 @@ def to_patterns(inputs: Inputs, patterns: Patterns) -> Inputs:
     )
 
 
-def fit_plain(problem: Problem, start: Start, stopping: Stopping, *, is_alone: bool) -> PlainFit:
-    """Fit plain VB.
+def fit_plain(
+    problem: Problem, q: Floats, origin: Origin, stopping: Stopping, *, is_alone: bool
+) -> tuple[Run, PlainBeliefs]:
+    """Fit plain VB; return where links and gold start, and what plain VB believes.
 
-    Probabilities given as `init` are taken as they are where links or gold follow, and so is the
-    end of an earlier model, with what plain VB believed there where it saw these responses and has
-    the same worker model.
+    It starts from q, which is taken as it is where links or gold follow and somebody gave it. An
+    earlier model also tells what plain VB believed there, if it saw these responses and has the
+    same worker model.
     """
-    q = start.q
-    warm = start.warm
-    if start.is_given and not is_alone and warm is not None and warm.knows(start.worker_model):
-        implied = warm.implied(problem)
-        return PlainFit(Run(q, implied, [], 0, converged=True), warm.plain_beliefs())
-    if start.is_given and not is_alone and not start.is_warm:
+    end = origin.end
+    if origin.is_cold or is_alone:
+        run = vb.ascend(problem, q, **stopping._asdict())
+        return run, PlainBeliefs(*run.beliefs)
+    if end is not None and end.knows(origin.worker_model):
+        implied, beliefs = end.implied(problem), end.plain_beliefs()
+    else:
         implied = vb.implied_beliefs(problem, q)
-        return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*implied))
-    run = vb.ascend(problem, q, **stopping._asdict())
-    if start.is_given and not is_alone:  # a model of others: its q, plain VB from there
-        implied = vb.implied_beliefs(problem, q)
-        return PlainFit(Run(q, implied, [], 0, converged=True), PlainBeliefs(*run.beliefs))
-    return PlainFit(run, PlainBeliefs(*run.beliefs))
+        plain = vb.ascend(problem, q, **stopping._asdict()).beliefs if origin.is_warm else implied
+        beliefs = PlainBeliefs(*plain)
+    return Run(q, implied, [], 0, converged=True), beliefs
 
 
 def fit_links_and_gold(
     problem: Problem,
-    plain: PlainFit,
+    plain: tuple[Run, PlainBeliefs],
     inputs: Inputs,
     options: LinkOptions,
     stopping: Stopping,
     honesty: Honesty,
-    *,
-    is_warm: bool,
-    is_given: bool,
+    origin: Origin,
 ) -> Fit:
-    """Go on from plain VB with what the inputs hold; `is_given`: q was given as `init`."""
+    """Go on from plain VB with what the inputs hold."""
     gold = inputs.gold_codes
     links = inputs.link_codes
     implied = inputs.implied
@@ -217,23 +202,15 @@ def fit_links_and_gold(
             from tiebreak.inference.tasks import mean_field
 
             return mean_field.fit(problem, run, links, implied, gold, options, stopping, honesty)
+        given = (links, implied, gold, options, stopping, honesty)
+        is_given = not origin.is_cold
         return exact_links.fit(
-            problem,
-            run,
-            beliefs,
-            links,
-            implied,
-            gold,
-            options,
-            stopping,
-            honesty,
-            is_warm=is_warm,
-            is_given=is_given,
+            problem, run, beliefs, *given, is_warm=origin.is_warm, is_given=is_given
         )
     if gold is not None:
-        settled = is_warm or is_given
-        return fit_gold(problem, run, beliefs, gold, stopping, honesty, is_warm=settled)
-    return fit_alone(problem, run, honesty)
+        return fit_gold(problem, run, beliefs, gold, stopping, honesty, is_cold=origin.is_cold)
+    found = calibration.choose(problem, run.beliefs, honesty, None)
+    return Fit(run, _of_responses(problem, run, found), found)
 
 
 def fit_gold(
@@ -244,42 +221,33 @@ def fit_gold(
     stopping: Stopping,
     honesty: Honesty,
     *,
-    is_warm: bool = False,
+    is_cold: bool,
 ) -> Fit:
     """Fit with known labels alone, and calibrate by them.
 
     Where gold contradicts the crowd, workers as known labels alone show them are a second start.
     """
-    from tiebreak.inference.tasks.coupling.starts import contradicts
-
     problem = vb.with_known(plain, gold)
 
     def ascend(implied: Beliefs | None = None) -> Run:
-        q = vb.clamp(start.q, gold, plain.n_classes)
         return vb.ascend(
             problem,
-            q,
+            clamp(start.q, gold, plain.n_classes),
             **stopping._asdict(),
             implied=implied,
             elsewhere=start.elsewhere,
-            may_overwrite=q is not start.q,
+            may_overwrite=len(gold.task) > 0,  # a copy
         )
 
     run = ascend()
     from_gold = False
-    if contradicts(vb.class_probabilities(plain, start.q), gold) and not is_warm:
+    if is_cold and contradicts(vb.class_probabilities(plain, start.q), gold):
         other = ascend(vb.beliefs_of_known(plain, start.q, gold))
         if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
             run = other
             from_gold = True
-    found = held_out.choose(plain, beliefs, gold, honesty, from_gold=from_gold)
-    return Fit(run, vb.clamp(_of_responses(plain, run, found), gold), found)
-
-
-def fit_alone(plain: Problem, run: Run, honesty: Honesty) -> Fit:
-    """Calibrate where plain VB ended: there are neither links nor known labels."""
-    found = calibration.choose(plain, run.beliefs, honesty, None)
-    return Fit(run, _of_responses(plain, run, found), found)
+    found = calibration.choose_by_gold(plain, beliefs, gold, honesty, from_gold=from_gold)
+    return Fit(run, clamp(_of_responses(plain, run, found), gold), found)
 
 
 def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats:

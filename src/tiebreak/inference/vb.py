@@ -1,4 +1,4 @@
-"""Variational Bayes: prepare, start, ascend, bound. Pure functions on named tuples.
+"""Variational Bayes: what stays fixed in a fit, what is believed, ascend, bound.
 
 Letters: q, class probabilities of tasks; α, parameters of the class prior π; β, parameters of the
 workers, as their model has them (`workers/`).
@@ -7,26 +7,21 @@ workers, as their model has them (`workers/`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import gold_weights
 from tiebreak.inference.climb import Parameters, Sweep, climb
-from tiebreak.inference.dirichlet import POSTERIOR, ClassPrior, to_classes, within_classes
-from tiebreak.inference.problem import Beliefs as Beliefs
-from tiebreak.inference.problem import LinkModel as LinkModel
-from tiebreak.inference.problem import LinkStep as LinkStep
-from tiebreak.inference.problem import PlainBeliefs as PlainBeliefs
-from tiebreak.inference.problem import Problem as Problem
-from tiebreak.inference.problem import Run as Run
-from tiebreak.inference.problem import Stopping as Stopping
-from tiebreak.inference.workers import ConfusionMatrices
+from tiebreak.inference.dirichlet import POSTERIOR, ClassPrior, StatePrior
+from tiebreak.inference.known import clamp, weigh_known
+from tiebreak.inference.workers import AnswerCounts, ConfusionMatrices, Workers
 from tiebreak.inference.workers.base import ExtraCodes
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority as majority
+from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import (
     FREE,
     KNOWN,
@@ -38,12 +33,221 @@ from tiebreak.kernels.layout import (
     Roles,
     Swept,
     rounded,
+    rounder_for,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
+from tiebreak.links.graph import Implications, LinkCodes
+
+if TYPE_CHECKING:
+    from tiebreak.inference.calibration import Calibration
+    from tiebreak.inference.tasks.coupling.link_errors import Rates
+    from tiebreak.inference.tasks.coupling.plan import LinkReport
 
 # With subtypes logs are multiples of 2^-36, so that sums over the responses on a task are exact up
 # to 131,072: [eq:exact-sums]. q moves by some 1e-11 for it, and the bound by the square of that.
 LOG_ROUNDER = 1.5 * 2.0**16
+
+
+class LinkStep(NamedTuple):
+    """What one joint update of tasks or nodes gives."""
+
+    change: float  # largest change of any q
+    value: float  # their entropy plus the expected link term: their part of the bound
+
+
+class LinkModel(Protocol):
+    """How linked tasks are updated: `mean_field.py` is the paper's way."""
+
+    @property
+    def may_cycle(self) -> bool:
+        """Whether updates can swap between two states for ever."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether an update depends on the ones before it, so that it cannot be taken back."""
+
+    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
+        """Update the linked tasks and return what they imply.
+
+        They are rows of the sweeper's q, with these scores, or are kept apart by the model.
+        `Swept.entropy` is their part of the bound.
+        """
+
+    def value(self, q: Floats) -> float | None:
+        """Return the linked tasks' part of the bound; None before joint beliefs exist."""
+
+
+class TasksElsewhere(Protocol):
+    """Tasks on other machines: without links, and none of them known."""
+
+    n_tasks: int
+    n_responses: float  # by weight
+    n_given: Floats  # (n_workers,) responses of each, by weight, on tasks here too
+
+    @property
+    def answers(self) -> AnswerCounts:
+        """What all workers said, on tasks here too."""
+
+    def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
+        """Return a backend whose sweeps are of these tasks too, for so many responses here."""
+
+    def watch(self, bound: float) -> None:
+        """Be told the bound after each update."""
+
+
+class Problem(NamedTuple):
+    """Everything that stays fixed while a model is fitted.
+
+    Where equal response patterns were made one, a task here is a pattern, and `copies` says for how
+    many tasks it counts.
+    """
+
+    tasks: ByTask
+    states: StatePrior
+    workers: Workers
+    backend: Backend
+    n_threads: int = 1
+    links: LinkModel | None = None
+    n_pooled: int = 0  # tasks that the model of links keeps apart, in nodes
+    copies: Floats | None = None  # (n_tasks,); None: one each
+    gold_weight: Floats | None = None  # (n_workers, n_classes); None: known tasks count once
+    elsewhere: TasksElsewhere | None = None  # beside `tasks`; None: all tasks are here
+    # Counts of workers and of states that stay as they are and are added to the priors: those of
+    # tasks in other batches, or whose responses were dropped. As `added` gives them.
+    carried: tuple[Floats, Floats] | None = None
+
+    @property
+    def n_tasks(self) -> float:
+        """How many tasks there are, copies and those elsewhere too."""
+        n_here = self.tasks.n_tasks if self.copies is None else float(self.copies.sum())
+        return n_here if self.elsewhere is None else n_here + self.elsewhere.n_tasks
+
+    @property
+    def n_classes(self) -> int:
+        return self.workers.n_classes
+
+    @property
+    def n_states(self) -> int:
+        return self.workers.n_states
+
+    def open(self, q: Floats, elsewhere: Any = None) -> Sweeper:
+        """Open a sweeper on a start of q, which it then owns; `elsewhere` as in `Run`.
+
+        With subtypes sums are exact, [eq:exact-sums]: they start near a saddle, where rounding
+        grows, so that another order of the same tasks would lead elsewhere.
+        """
+        tasks = self.tasks
+        if self.n_states > self.n_classes:
+            tasks = tasks._replace(rounder=rounder_for(self.n_tasks))
+        sweeper: Sweeper = self.backend.open(tasks, q, self.n_threads, self.copies)
+        if elsewhere is not None:
+            sweeper.go_to(elsewhere)
+        return sweeper
+
+
+class Patterns(NamedTuple):
+    """Tasks by response pattern. Where patterns do not pay, each task is one: the rest is None."""
+
+    tasks: ByTask  # one per pattern
+    copies: Floats | None = None  # (n_patterns,) how many tasks have this pattern
+    pattern: Codes | None = None  # (n_tasks,) the pattern of each task
+    representative: Codes | None = None  # (n_patterns,) the first task of each pattern
+
+    def to_tasks(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each task the value of its pattern."""
+        return values if self.pattern is None else values[self.pattern]
+
+    def to_patterns(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each pattern the value of its representative."""
+        return values if self.representative is None else values[self.representative]
+
+    def mean(self, values: Floats) -> Floats:
+        """Return for each pattern the mean over its tasks."""
+        if self.pattern is None or self.copies is None:
+            return values
+        sums = np.empty((len(self.copies), values.shape[1]))
+        for k, column in enumerate(values.T):
+            sums[:, k] = np.bincount(self.pattern, column, len(self.copies))
+        return np.asarray(sums / self.copies[:, None])
+
+    def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
+        """Return gold by pattern."""
+        if gold is None or self.pattern is None:
+            return gold
+        return gold._replace(task=self.pattern[gold.task])
+
+    def links(self, links: LinkCodes | None) -> LinkCodes | None:
+        """Return links by pattern; these stand in the order of their tasks, so left stays left."""
+        if links is None or self.pattern is None:
+            return links
+        return links._replace(left=self.pattern[links.left], right=self.pattern[links.right])
+
+    def implied(self, implied: Implications | None) -> Implications | None:
+        """Return what links imply by row: each task that has a link has a row of its own."""
+        if implied is None or self.pattern is None:
+            return implied
+        return implied.renumbered(self.pattern)
+
+
+class Beliefs(NamedTuple):
+    """Parameters of the class prior and of the workers; all are positive."""
+
+    alpha: Floats  # (n_states,)
+    beta: Floats  # as the worker model has them
+
+
+class PlainBeliefs(Beliefs):
+    """Beliefs of plain VB: fits with more and more links and gold ask them what they expect.
+
+    What they expect is kept, since each time it takes as long as a sweep's.
+    """
+
+    logs: Logs | None = None  # as `expected_logs` found them, for confusion matrices
+
+
+class Run(NamedTuple):
+    """Where the ascent ended, and the bound at its start and after each sweep.
+
+    Joint inference of links has no bound before its first sweep.
+    """
+
+    q: Floats
+    beliefs: Beliefs
+    bounds: list[float]
+    n_sweeps: int
+    converged: bool
+    elsewhere: Any = None  # where q of tasks on other machines stands; None: at the votes
+
+
+class Stopping(NamedTuple):
+    """When an ascent ends, and whether SQUAREM may shorten it."""
+
+    tol: float
+    max_iter: int
+    accelerate: bool
+
+
+class GridPoint(NamedTuple):
+    """One strength of the grid of mean-field links, and how its labels do."""
+
+    strength: float
+    violated: int  # given links that the labels break
+    converged: bool
+
+
+class Fit(NamedTuple):
+    """Where a fit ended, and what it found on the way."""
+
+    run: Run  # q by state, where the ascent ended
+    q: Floats  # (n_tasks, n_classes) probabilities as reported
+    calibration: Calibration | None = None  # how scores became probabilities
+    decoded: GoldCodes | None = None  # linked tasks and their labels, where decoded jointly
+    link_report: LinkReport | None = None
+    rates: Rates | None = None  # error rates of links by source, estimated or learnt
+    wrong: Floats | None = None  # (n_links,) probability that each link is wrong; 0 for hard ones
+    uncertain: tuple[Codes, ...] = ()  # tasks of linked groups that another mode calls otherwise
+    link_strength: float | None = None
+    link_grid: tuple[GridPoint, ...] | None = None
 
 
 def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
@@ -56,28 +260,25 @@ def roles(n_tasks: int, gold: GoldCodes | None, linked: Codes | None) -> Roles:
     return role
 
 
-def lay_out(responses: Responses, role: Roles) -> ByTask:
-    """Cut the responses, which are sorted by task, into chunks for the kernels."""
+def lay_out(responses: Responses, role: Roles | None = None) -> ByTask:
+    """Cut the responses, which are sorted by task, into chunks for the kernels.
+
+    Without roles nothing is known yet, and nothing linked.
+    """
     n_classes = responses.n_classes
+    role = roles(responses.n_tasks, None, None) if role is None else role
     n_codes = responses.n_workers * n_classes
     return layout.lay_out(
         responses.start, responses.code, role, n_codes, n_classes, responses.weight
     )
 
 
-def to_states(problem: Problem, q: Floats, seed: int | None = None) -> Floats:
-    """Return q by state, where it is by class: subtypes start by votes, [eq:subtype-start].
-
-    With a `seed` they are drawn instead: `worker_model="auto"` compares several such starts.
-    """
-    n_subtypes = problem.n_states // problem.n_classes
+def to_states(problem: Problem, q: Floats) -> Floats:
+    """Return q by state, where it is by class: subtypes start by votes, [eq:subtype-start]."""
     if q.shape[1] == problem.n_states:
         return q
-    if seed is None:
-        votes = majority(problem.tasks, problem.n_classes)
-        return split_into_subtypes(q, votes, n_subtypes)
-    within = np.random.default_rng(seed).dirichlet(np.ones(n_subtypes), size=q.shape)
-    return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
+    votes = majority(problem.tasks, problem.n_classes)
+    return split_into_subtypes(q, votes, problem.n_states // problem.n_classes)
 
 
 def split_into_subtypes(q: Floats, votes: Floats, n_subtypes: int) -> Floats:
@@ -94,29 +295,6 @@ def split_into_subtypes(q: Floats, votes: Floats, n_subtypes: int) -> Floats:
     place = votes[:, :, None] * (n_subtypes - 1)
     within = np.maximum(0.0, 1.0 - np.abs(place - np.arange(n_subtypes)))
     return np.asarray((q[:, :, None] * within).reshape(len(q), q.shape[1] * n_subtypes))
-
-
-def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Floats:
-    """Return q with the classes of known tasks certain, a copy where there are any: [eq:gold].
-
-    Where q has more states than there are classes, subtypes keep their shares of the known class.
-    """
-    if gold is None or not len(gold.task):
-        return q
-    q = np.array(q, dtype=np.float64, order="C")
-    clamp_in_place(q, gold, n_classes)
-    return q
-
-
-def clamp_in_place(q: Floats, gold: GoldCodes, n_classes: int | None = None) -> None:
-    """Do what `clamp` does to q itself, which nobody else holds."""
-    n_subtypes = q.shape[1] // (n_classes or q.shape[1])
-    by_class = q.reshape(len(q), -1, n_subtypes)
-    within = by_class[gold.task, gold.label]
-    total = within.sum(axis=1, keepdims=True)
-    by_class[gold.task] = 0.0
-    share = np.divide(within, total, out=np.full_like(within, 1.0 / n_subtypes), where=total > 0.0)
-    by_class[gold.task, gold.label] = share
 
 
 def beliefs_of_known(problem: Problem, q: Floats, gold: GoldCodes) -> Beliefs:
@@ -137,7 +315,7 @@ def with_known(problem: Problem, gold: GoldCodes | None) -> Problem:
         return problem
     tasks = problem.tasks
     if problem.gold_weight is not None:
-        tasks = gold_weights.weigh_known(tasks, gold, problem.gold_weight, problem.n_states)
+        tasks = weigh_known(tasks, gold, problem.gold_weight, problem.n_states)
     if problem.n_states == problem.n_classes:
         role = roles(tasks.n_tasks, gold, None)
         return problem._replace(tasks=tasks._replace(role=role))
@@ -318,7 +496,11 @@ def _step_elsewhere(problem: Problem, sweeper: Sweeper) -> DirichletStep | None:
 
 def class_probabilities(problem: Problem, q: Floats) -> Floats:
     """Return the probability of each class, (n_tasks, n_classes), from that of each state."""
-    return to_classes(problem.states, q)
+    n_classes = problem.n_classes
+    if q.shape[1] == n_classes:
+        return q
+    n_subtypes = q.shape[1] // n_classes  # reshape cannot tell -1 where there is no task
+    return np.asarray(q.reshape(len(q), n_classes, n_subtypes).sum(axis=2))
 
 
 def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
@@ -326,12 +508,11 @@ def confusion(problem: Problem, beliefs: Beliefs) -> Floats:
     by_state = problem.workers.confusion(beliefs.beta)
     if problem.n_states == problem.n_classes:
         return by_state
-    share = within_classes(problem.states, beliefs.alpha)
+    by_class = beliefs.alpha.reshape(problem.n_classes, -1)
+    share = (by_class / by_class.sum(axis=1, keepdims=True)).ravel()  # of a state in its class
     weighed = by_state * share[None, :, None]
-    n_workers = len(by_state)
-    return np.asarray(
-        weighed.reshape(n_workers, problem.n_classes, -1, problem.n_classes).sum(axis=2)
-    )
+    shape = (len(by_state), problem.n_classes, -1, problem.n_classes)
+    return np.asarray(weighed.reshape(shape).sum(axis=2))
 
 
 def value_of_tasks(problem: Problem, sweeper: Sweeper) -> float | None:

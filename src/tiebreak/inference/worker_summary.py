@@ -31,9 +31,7 @@ from tiebreak.data.ids import Column, Ids
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.inference import vb, worker_intervals
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.problem import Patterns
-from tiebreak.inference.stages import lay_out
-from tiebreak.inference.vb import Beliefs
+from tiebreak.inference.vb import Beliefs, Patterns, lay_out
 from tiebreak.inference.worker_intervals import Cells, Spread, Votes
 from tiebreak.inference.workers import PLAIN
 from tiebreak.kernels.layout import Floats, Mask, Offsets

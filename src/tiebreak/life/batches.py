@@ -14,6 +14,7 @@ import numpy as np
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling.ascents import Ascents
 from tiebreak.inference.tasks.coupling.fit import joint_labels, joint_probabilities
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
@@ -109,12 +110,12 @@ def _fit_alone(
     crowd: StreamCrowd, batch: StreamBatch, problem: Problem, q: Floats, stopping: Stopping
 ) -> _Found:
     known = vb.with_known(problem, batch.gold)
-    run = vb.ascend(known, vb.clamp(q, batch.gold, problem.n_classes), **stopping._asdict())
+    run = vb.ascend(known, clamp(q, batch.gold, problem.n_classes), **stopping._asdict())
     by_class = vb.class_probabilities(problem, run.q)
     label, _ = likeliest(by_class)
     if crowd.calibration is not None:
         by_class = calibration.probabilities(problem, run.beliefs, crowd.calibration, batch.n_given)
-    return _Found(run, label, vb.clamp(by_class, batch.gold))
+    return _Found(run, label, clamp(by_class, batch.gold))
 
 
 def _fit_linked(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.life.batches import StreamBatch, StreamCounts, lay_out_votes
 from tiebreak.life.open_tasks import GONE, ResponseChains
@@ -68,7 +69,7 @@ def _votes(stream: Stream, batch: StreamBatch) -> Floats:
     n_subtypes = stream.crowd_model.workers.n_states // n_classes
     if n_subtypes > 1:
         votes = vb.split_into_subtypes(votes, votes, n_subtypes)
-    votes = vb.clamp(votes, batch.gold, n_classes)
+    votes = clamp(votes, batch.gold, n_classes)
     if batch.evidence is None:
         return votes
     is_settled = np.asarray(batch.evidence.any(axis=1))

@@ -19,7 +19,7 @@ from tiebreak.data.ids import as_list
 from tiebreak.data.labels import Labels
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration
-from tiebreak.inference.stages import lay_out
+from tiebreak.inference.vb import lay_out
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Floats

@@ -17,7 +17,8 @@ from tiebreak.data.ids import MISSING, Ids
 from tiebreak.data.labels import Labels
 from tiebreak.estimators.base import refuse_links
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.inference import calibration, vb
+from tiebreak.inference import calibration
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling.ascents import Setup, set_up
 from tiebreak.inference.tasks.coupling.fit import joint_labels
 from tiebreak.inference.vb import Problem
@@ -74,7 +75,7 @@ def predict_linked(model: Any, crowd: Responses, tasks: ByTask, links: Any) -> L
     )
     q = softmax(scale[:, None] * scores)
     q[exact.task] = exact.probabilities(linked)
-    q = vb.clamp(q, setup.known)
+    q = clamp(q, setup.known)
     label, _ = likeliest(q)
     decoded = joint_labels(setup, options)
     if decoded is not None:

@@ -22,8 +22,8 @@ from tiebreak.data.gold import Gold
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference.stages import WarmStart, lay_out
-from tiebreak.inference.vb import Beliefs
+from tiebreak.inference.stages import WarmStart
+from tiebreak.inference.vb import Beliefs, lay_out
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.life.dropping import drop_responses, require_keep
 from tiebreak.life.records import Decoder, Encoder, require_numbers

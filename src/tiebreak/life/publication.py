@@ -15,8 +15,8 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Label, Labels
 from tiebreak.errors import InputNote
 from tiebreak.inference import vb
-from tiebreak.inference.stages import WarmStart, lay_out
-from tiebreak.inference.vb import Beliefs, Problem, Stopping
+from tiebreak.inference.stages import WarmStart
+from tiebreak.inference.vb import Beliefs, Problem, Stopping, lay_out
 from tiebreak.kernels.layout import Codes
 from tiebreak.life.batches import StreamCounts
 from tiebreak.life.dropping import Carried, batches_of

@@ -26,10 +26,9 @@ from tiebreak.data.runs import Runs, WorkerRuns
 from tiebreak.errors import InputError
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.problem import GridPoint
 from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, ErrorRate
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.vb import Beliefs
+from tiebreak.inference.vb import Beliefs, GridPoint
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.life.dropping import Carried

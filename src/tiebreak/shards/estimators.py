@@ -16,7 +16,7 @@ from tiebreak.estimators.dawid_skene import DawidSkene
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.publishing import Fitted
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.inference import stages, vb
+from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs
 from tiebreak.inference.workers import name_of, named
 from tiebreak.kernels.arrays import default_threads, softmax
@@ -85,7 +85,7 @@ def fit(model: Any, inputs: Inputs, units: Units, start: Logs | None) -> Logs | 
     n_linked = 0 if inputs.link_codes is None else 2 * inputs.link_codes.n_links
     n_responses = units.crowd.n_responses if crowd.n_responses else 0
     kernels = choose_backend(model.backend, n_responses, n_linked, may_be_device=False)
-    tasks = stages.lay_out(crowd)
+    tasks = vb.lay_out(crowd)
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):

@@ -15,8 +15,8 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Honesty
-from tiebreak.inference.problem import Fit, GridPoint
-from tiebreak.inference.vb import LinkStep, Problem, Run, Stopping
+from tiebreak.inference.known import clamp
+from tiebreak.inference.vb import Fit, GridPoint, LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
@@ -224,7 +224,7 @@ def fit(
         model = MeanField(groups, strength, role, plain.backend, options.schedule, unpaid)
         return vb.ascend(problem._replace(links=model), q, **stopping._asdict())
 
-    q = vb.clamp(start.q, gold)
+    q = clamp(start.q, gold)
     in_turn = options.schedule == "in-turn"
     if options.strength is None or isinstance(options.strength, str):
         run, strength, grid = choose_strength(ascent, q, links, warm=in_turn)
@@ -252,7 +252,7 @@ def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Hones
         return Fit(run, run.q)
     scale = found.scale(calibration.n_responses(plain.tasks))
     logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
-    return Fit(run, vb.clamp(softmax(scale[:, None] * logs), gold), found)
+    return Fit(run, clamp(softmax(scale[:, None] * logs), gold), found)
 
 
 def _with_implied(gold: GoldCodes, implied: Implications) -> GoldCodes:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
+from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling.infer import ExactLinks, SubtypeLinks
 from tiebreak.inference.tasks.coupling.nodes import units_of_copies
 from tiebreak.inference.tasks.coupling.plan import log_odds_of, odds_of_copies
@@ -161,7 +162,7 @@ class Ascents:
         stopping: Stopping,
         first: Callable[[Sweeper, Beliefs], Beliefs] | None = None,
     ) -> End:
-        clamped = vb.clamp(start.q, self.setup.known, self.problem.n_classes)
+        clamped = clamp(start.q, self.setup.known, self.problem.n_classes)
         run = vb.ascend(
             self.problem,
             clamped,

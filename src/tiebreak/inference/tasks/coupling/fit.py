@@ -14,11 +14,11 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import TRUSTED_ERROR, Calibration, Evidence, Honesty
-from tiebreak.inference.problem import Fit
+from tiebreak.inference.known import clamp, clamp_in_place
 from tiebreak.inference.tasks.coupling.ascents import Ascents, Setup
 from tiebreak.inference.tasks.coupling.infer import ExactLinks
 from tiebreak.inference.tasks.coupling.plan import log_odds_of
-from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
+from tiebreak.inference.vb import Beliefs, Fit, Problem, Run, Stopping
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.kernels.network import Network
@@ -104,7 +104,7 @@ def fit_scores(
         best_mode(ascents, run, gold)
     q = softmax(scores)
     q[exact.task] = exact.probabilities(scores[exact.task])
-    q = vb.clamp(q, ascents.setup.known)
+    q = clamp(q, ascents.setup.known)
     return _fitted(ascents, run._replace(q=q), q)
 
 
@@ -160,7 +160,7 @@ def joint_probabilities(
         plain, run.beliefs, found, nodes.task, nodes.pays, nodes.unit, n_given, logs
     )
     q[nodes.task] = exact.probabilities(scores)
-    vb.clamp_in_place(q, setup.known)
+    clamp_in_place(q, setup.known)
     return q
 
 

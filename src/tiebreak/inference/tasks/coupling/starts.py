@@ -24,6 +24,7 @@ import numpy as np
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration
+from tiebreak.inference.known import contradicts
 from tiebreak.inference.tasks.coupling.ascents import HIGHER, Ascents, End
 from tiebreak.inference.vb import Problem, Run, Stopping
 from tiebreak.kernels.layout import Codes, Floats, Mask
@@ -39,8 +40,6 @@ SWAPS = 4  # pairs of classes that are exchanged in a round, most doubtful first
 SWAP_ROUNDS = 5
 TRIAL_TOL = 1e-3
 
-LEAST_AGAINST = 6  # known labels that contradict the crowd before gold names a start of its own:
-SHARE_AGAINST = 2 / 3  # five wrong ones must not turn a crowd that is right
 
 TIED = 1e-9  # log ratios that differ by less are equal
 NEAR = 10.0  # nats, scaled: modes with bounds this close are both possible; see docs/links.md
@@ -281,17 +280,6 @@ def doubtful_pairs(q: Floats, plain: Floats, groups: LinkedGroups) -> list[tuple
     a, b = np.tril_indices(n_classes, -1)
     order = np.argsort(-share[a, b], kind="stable")[:SWAPS]
     return [(int(a[p]), int(b[p])) for p in order if share[a[p], b[p]] > 0.0]
-
-
-def contradicts(q: Floats, gold: GoldCodes) -> bool:
-    """Say whether known labels, all or those of one class, contradict what the crowd says."""
-    n_classes = q.shape[1]
-    is_against = q[gold.task].argmax(axis=1) != gold.label
-    n_known = np.append(np.bincount(gold.label, minlength=n_classes), len(gold.label))
-    by_class = np.bincount(gold.label[is_against], minlength=n_classes)
-    n_against = np.append(by_class, np.count_nonzero(is_against))
-    is_much = (n_against >= LEAST_AGAINST) & (n_against >= SHARE_AGAINST * n_known)
-    return bool(is_much.any())
 
 
 def _flipped(rows: Floats, flip: Codes) -> Floats:

@@ -1,4 +1,4 @@
-"""The weight of gold: how often a known task counts for its workers.
+"""Gold: how q starts with known classes, how often they count, whether the crowd is against them.
 
 What a worker is like is learnt from all tasks the worker answered, most of which are guessed. These
 guesses have errors in common: what the crowd gets wrong together teaches the same wrong lesson on
@@ -11,23 +11,52 @@ worth 1 + ρ (n − 1) of them: [eq:gold-weight].
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference.problem import Patterns
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.options import AUTO
 
+if TYPE_CHECKING:
+    from tiebreak.inference.vb import Patterns
+
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see experiments/07_juries/README.md
 
 PARTS = 16  # with subtypes weights are multiples of 1 / 16, so that sums are exact
+LEAST_AGAINST = 6  # known labels that contradict the crowd before gold names a start of its own:
+SHARE_AGAINST = 2 / 3  # five wrong ones must not turn a crowd that is right
 
 GoldWeight = str | float
 
 
-def find(
+def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Floats:
+    """Return q with the classes of known tasks certain, a copy where there are any: [eq:gold].
+
+    Where q has more states than there are classes, subtypes keep their shares of the known class.
+    """
+    if gold is None or not len(gold.task):
+        return q
+    q = np.array(q, dtype=np.float64, order="C")
+    clamp_in_place(q, gold, n_classes)
+    return q
+
+
+def clamp_in_place(q: Floats, gold: GoldCodes, n_classes: int | None = None) -> None:
+    """Do what `clamp` does to q itself, which nobody else holds."""
+    n_subtypes = q.shape[1] // (n_classes or q.shape[1])
+    by_class = q.reshape(len(q), -1, n_subtypes)
+    within = by_class[gold.task, gold.label]
+    total = within.sum(axis=1, keepdims=True)
+    by_class[gold.task] = 0.0
+    share = np.divide(within, total, out=np.full_like(within, 1.0 / n_subtypes), where=total > 0.0)
+    by_class[gold.task, gold.label] = share
+
+
+def weight_of_known(
     gold_weight: GoldWeight,
     gold: GoldCodes | None,
     patterns: Patterns,
@@ -43,10 +72,11 @@ def find(
     With links "auto" is once: a known label settles whole groups of tasks, which links chose and
     not chance, so that they are no sample of what a worker sees.
 
+    >>> from tiebreak.inference.vb import Patterns
     >>> code = np.repeat(np.arange(4, dtype=np.int32), [51, 50, 1, 0])  # worker 0 answers 101 tasks
     >>> roles = np.zeros(102, np.int8)
     >>> tasks = layout.lay_out(np.arange(103), code, roles, n_codes=4, n_classes=2)
-    >>> find("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
+    >>> weight_of_known("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
     [[2.98, 2.98], [1.0, 1.0]]
     """
     if gold is None or gold_weight == 1.0 or (has_links and gold_weight == AUTO):
@@ -56,17 +86,12 @@ def find(
     if not isinstance(gold_weight, str):
         return np.full((n_workers, n_classes), float(gold_weight))
     if n_given is None:
-        weight = _weight_of_each(tasks, patterns.copies)
+        weight = layout.weights_or_ones(tasks.weight, len(tasks.code))
+        if patterns.copies is not None:
+            weight = weight * np.repeat(patterns.copies, np.diff(tasks.start))
         n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
-    return np.repeat(of_answers(gold_weight, n_given, n_classes)[:, None], n_classes, axis=1)
-
-
-def of_answers(gold_weight: GoldWeight, n_given: npt.ArrayLike, n_classes: int) -> Floats:
-    """Return how often a known task counts for those who gave so many answers."""
-    if not isinstance(gold_weight, str):
-        return np.full(np.shape(n_given), float(gold_weight))
     others = np.maximum(np.asarray(n_given) / n_classes - 1.0, 0.0)
-    return np.asarray(1.0 + SHARED * others)
+    return np.repeat((1.0 + SHARED * others)[:, None], n_classes, axis=1)
 
 
 def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) -> ByTask:
@@ -87,8 +112,12 @@ def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) ->
     return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
 
 
-def _weight_of_each(tasks: ByTask, copies: Floats | None) -> Floats | None:
-    if copies is None:
-        return tasks.weight
-    by_copies = np.repeat(copies, np.diff(tasks.start))
-    return by_copies if tasks.weight is None else by_copies * tasks.weight
+def contradicts(q: Floats, gold: GoldCodes) -> bool:
+    """Say whether known labels, all or those of one class, contradict what the crowd says."""
+    n_classes = q.shape[1]
+    is_against = q[gold.task].argmax(axis=1) != gold.label
+    n_known = np.append(np.bincount(gold.label, minlength=n_classes), len(gold.label))
+    by_class = np.bincount(gold.label[is_against], minlength=n_classes)
+    n_against = np.append(by_class, np.count_nonzero(is_against))
+    is_much = (n_against >= LEAST_AGAINST) & (n_against >= SHARE_AGAINST * n_known)
+    return bool(is_much.any())
