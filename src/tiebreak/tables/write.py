@@ -389,7 +389,8 @@ def _lines(texts: list[Any], delimiter: str) -> bytes:
         for i, column in enumerate(texts):
             is_number = pc.match_substring_regex(column, NUMBER)
             runs = pc.and_not(pc.match_substring_regex(column, FORMULA), is_number)
-            texts[i] = pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column)
+            marked = pc.binary_replace_slice(column, start=0, stop=0, replacement="'")
+            texts[i] = pc.if_else(runs, marked, column)
     how = csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
     sink = pa.BufferOutputStream()
     # A row of one empty field would be a blank line, which readers skip.
