@@ -4,6 +4,7 @@
 `check` refuses links that cannot all hold and says why (`feasible`: whether they can).
 """
 
+from tiebreak.links import messages as messages
 from tiebreak.links.table import SAMPLINGS, Links, OnContradiction, Sampling
 
 __all__ = ["SAMPLINGS", "Links", "OnContradiction", "Sampling"]

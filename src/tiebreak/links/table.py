@@ -27,9 +27,10 @@ from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Closure, LinkCodes
 from tiebreak.options import require_word
-from tiebreak.wording import NOWHERE, Source, agreeing, counted
+from tiebreak.wording import NOWHERE, Source
 
 SHOWN = 10  # rows
+SHOWN_PLACES = 3  # of rows that are refused
 
 Asker = Literal["fit", "session"]  # who is told the way out of a contradiction: `check`
 OnContradiction = Literal["error", "drop"]  # of cannot-links that must-links contradict: `check`
@@ -40,11 +41,8 @@ DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
 PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair
 MUST_WORDS = DUPLICATE_WORDS | {"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"}
 CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})
-ALLOWED = (
-    "Write must, cannot or duplicate; must-link, same, ml, +1, true and cannot-link, different, "
-    "cl, -1, false are understood too."
-)
 
+COLUMNS = ("left", "right", "must", "row", "weight", "who", "duplicate")  # one value per link
 PAIR = 0
 DUPLICATE = 1
 UNSAID = -1  # the table does not say
@@ -76,10 +74,10 @@ class Links:
     duplicate: Mask | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        arrays = (self.left, self.right, self.must, self.row)
-        for array in (*arrays, self.weight, self.who, self.duplicate):
-            if array is not None:
-                array.flags.writeable = False
+        for name in COLUMNS:
+            column = getattr(self, name)
+            if column is not None:
+                column.flags.writeable = False
 
     @classmethod
     @checks(
@@ -113,7 +111,7 @@ class Links:
         columns = {"left": left, "right": right, "link": link, "weight": weight, "who": who}
         lengths = {name: len(column) for name, column in columns.items() if column is not None}
         if len(set(lengths.values())) > 1:
-            raise LinkError(f"The columns of links must be equally long; got {lengths}.")
+            raise LinkError("links-unequal-columns", lengths=lengths)
         left_code, right_code, tasks = _encode_ends(left, right, source)
         if _is_boolean(link):
             must = np.array(link, dtype=bool)
@@ -150,7 +148,7 @@ class Links:
         apart = list(cannot)
         for pair in (*together, *apart):
             if not has_parts(pair, 2):  # "t1" is one id, not a pair of letters
-                raise LinkError(f"A link joins two tasks: give (left, right) pairs; got {pair!r}.")
+                raise LinkError("links-not-a-pair", pair=pair)
         left, right = zip(*together, *apart, strict=True) if together or apart else ((), ())
         link = [True] * len(together) + [False] * len(apart)
         return cls.from_columns(left, right, link, sampling=sampling)
@@ -203,7 +201,7 @@ class Links:
         rows = list(rows)
         for row in rows:
             if not has_parts(row, 3):
-                raise LinkError(f"Each row must be (left, right, link); got {row!r}.")
+                raise LinkError("links-not-a-row", row=row)
         left, right, link = zip(*rows, strict=True) if rows else ((), (), ())
         return cls.from_columns(left, right, link, sampling=sampling)
 
@@ -230,16 +228,9 @@ class Links:
 
     def select(self, index: npt.NDArray[Any]) -> Links:
         """Return the links at these places, or under this mask; tasks keep their codes."""
-        return replace(
-            self,
-            left=self.left[index],
-            right=self.right[index],
-            must=self.must[index],
-            row=self.row[index],
-            weight=None if self.weight is None else self.weight[index],
-            who=None if self.who is None else self.who[index],
-            duplicate=None if self.duplicate is None else self.duplicate[index],
-        )
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        kept = {name: each[index] for name, each in columns.items() if each is not None}
+        return replace(self, **kept)
 
     def __add__(self, other: Links) -> Links:
         """Append the links of another table; errors then count rows of both together.
@@ -329,27 +320,23 @@ class Links:
         code = tasks.codes(self.tasks)
         left = code[self.left]
         right = code[self.right]
-        self._refuse_unknown(left, right)
+        self._refuse_unknown(code)
         itself = left == right
-        if n := int(np.count_nonzero(itself)):
+        if itself.any():
             self._refuse_unlike_itself(itself)
-            note(f"{counted(n, 'must-link')} {agreeing(n, 'join')} a task to itself: dropped.")
+            note("links-to-itself", n=int(np.count_nonzero(itself)))
         kept = np.flatnonzero(~itself)
         if self.weight is not None:  # of links without weight, equal ones collapse below
             kept = np.intersect1d(kept, _last_given(self)[0])
-        weight = None if self.weight is None else self.weight[kept]
-        who = None if self.who is None else self.who[kept]
-        found = link_graph.distinct(left[kept], right[kept], self.must[kept], weight, who)
+        columns = (None if each is None else each[kept] for each in (self.weight, self.who))
+        found = link_graph.distinct(left[kept], right[kept], self.must[kept], *columns)
         found = found._replace(row=kept[found.row])
         if self.duplicate is not None:
             found = found._replace(duplicate=self.duplicate[found.row] & found.must)
-        cancelled = found.weight == 0.0 if found.weight is not None else np.zeros(0, dtype=bool)
-        if not cancelled.any():
+        if found.weight is None or (found.weight != 0.0).all():
             return found
-        note(
-            f"The weights of {np.count_nonzero(cancelled):,} pairs of tasks cancel: no link there."
-        )
-        return found.keep(~cancelled)
+        note("links-cancel", n=int(np.count_nonzero(found.weight == 0.0)))
+        return found.keep(found.weight != 0.0)
 
     def closure(self) -> ClosedLinks:
         """Find what follows from the links without weight.
@@ -362,34 +349,23 @@ class Links:
         codes = self.on(self.tasks)
         return ClosedLinks(self.tasks, codes, link_graph.close(len(self.tasks), codes))
 
-    def _refuse_unknown(self, left: Codes, right: Codes) -> None:
-        end = np.flatnonzero(np.column_stack([left, right]) == MISSING)  # left and right in turn
-        if not len(end):
-            return
-        task = np.column_stack([self.left, self.right]).ravel()[end]
-        _, first = np.unique(task, return_index=True)
-        shown = "; ".join(
-            f"{self.tasks[int(task[at])]!r} ({self.where(int(end[at]) // 2)})"
-            for at in np.sort(first)[:3]
-        )
-        n = len(first)
-        raise LinkError(
-            f"{counted(n, 'task')} of links {agreeing(n, 'are')} not among the responses: "
-            f"{shown}.\nCorrect these ids, remove the rows, or list tasks without responses with "
-            "tasks=."
-        )
+    def _refuse_unknown(self, code: Codes) -> None:
+        ends = np.column_stack([self.left, self.right]).ravel()
+        at = np.flatnonzero(code[ends] == MISSING)
+        _, first = np.unique(ends[at], return_index=True)
+        if len(first):
+            places = at[np.sort(first)[:SHOWN_PLACES]]
+            raise LinkError("links-unknown-tasks", n=len(first), tasks=self._placed(ends, places))
 
     def _refuse_unlike_itself(self, itself: Mask) -> None:
         wrong = np.flatnonzero(itself & ~self.must)
         if len(wrong):
-            shown = "; ".join(
-                f"{self.tasks[int(self.left[at])]!r} ({self.where(int(at))})" for at in wrong[:3]
-            )
-            n = len(wrong)
-            raise LinkError(
-                f"{counted(n, 'cannot-link')} {agreeing(n, 'join')} a task to itself: {shown}. "
-                "Correct or remove these rows."
-            )
+            tasks = self._placed(np.repeat(self.left, 2), 2 * wrong[:SHOWN_PLACES])
+            raise LinkError("links-unlike-itself", n=len(wrong), tasks=tasks)
+
+    def _placed(self, ends: Codes, at: Offsets) -> list[tuple[Hashable, str]]:
+        """Return the tasks at some ends, two to a link, with the lines of the links."""
+        return [(self.tasks[int(ends[end])], self.where(int(end) // 2)) for end in at]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -475,9 +451,7 @@ def _each_once(links: Links) -> Links:
     """Return the links, equal ones once; say how many weights were replaced."""
     at, n_changed = _last_given(links)
     if n_changed:
-        note(
-            f"{counted(n_changed, 'link')} given again with another weight: the last weight counts."
-        )
+        note("links-new-weight", n=n_changed)
     return links if len(at) == len(links) else links.select(at)
 
 
@@ -511,7 +485,7 @@ def _encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Co
     except (TypeError, ValueError) as error:
         if isinstance(error, LinkError):
             raise
-        raise LinkError(f"The ids of left and right cannot be used together: {error}.") from None
+        raise LinkError("links-mixed-ids", reason=str(error)) from None
     ends = np.column_stack([left_code, tasks.codes(others)[right_code]]).ravel()
     found, first, inverse = np.unique(ends, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -524,12 +498,8 @@ def _encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Co
 def _refuse_missing_ids(side: str, codes: Codes, source: Source) -> None:
     missing = np.flatnonzero(codes == MISSING)
     if len(missing):
-        places = "; ".join(source.where(int(row)) for row in missing[:3])
-        n = len(missing)
-        raise LinkError(
-            f"{counted(n, 'link')} {agreeing(n, 'have')} no task id on the {side} ({places}). "
-            "Fill in the task or remove the row."
-        )
+        places = [source.where(int(row)) for row in missing[:SHOWN_PLACES]]
+        raise LinkError("links-no-task", n=len(missing), side=side, places=places)
 
 
 def _encode_sources(who: Column) -> tuple[Codes | None, Ids | None]:
@@ -537,7 +507,7 @@ def _encode_sources(who: Column) -> tuple[Codes | None, Ids | None]:
     try:
         codes, sources = ids.encode(who)
     except TypeError as error:
-        raise LinkError(f"A value of who cannot be used as a name: {error}.") from None
+        raise LinkError("links-odd-source", reason=str(error)) from None
     return (codes, sources) if len(sources) else (None, None)
 
 
@@ -550,17 +520,14 @@ def _read_words(column: Column, source: Source) -> tuple[Mask, npt.NDArray[np.in
     is_known = is_must | np.array([word in CANNOT_WORDS for word in squashed], dtype=bool)
     rows = np.flatnonzero(np.isin(codes, [MISSING, *np.flatnonzero(~is_known)]))
     if len(rows):
-        raise LinkError(
-            f"{counted(len(rows), 'link')} {agreeing(len(rows), 'are')} neither must nor cannot: "
-            f"{offenders(rows, column, source)}.\n{ALLOWED}"
-        )
+        raise LinkError("links-odd-word", n=len(rows), shown=offenders(rows, column, source))
     translated = [
-        f"{word!r} as {'must' if must else 'cannot'}"
+        (word, "must" if must else "cannot")
         for word, must in zip(words, is_must, strict=True)
         if str(word).strip().casefold() not in ("must", "cannot", "duplicate")
     ]
     if translated:
-        note(f"{source.name or 'The table'}: read link {', '.join(translated)}.")
+        note("links-words-read", name=source.name, words=translated)
     says = np.full(len(words), UNSAID, dtype=np.int8)
     says[[word in DUPLICATE_WORDS for word in squashed]] = DUPLICATE
     says[[word in PAIR_WORDS for word in squashed]] = PAIR
@@ -589,11 +556,7 @@ def _duplicates(
         guessed = _guessed_duplicates(must, who) & (says == UNSAID)
         n_guessed = int(np.count_nonzero(guessed))
         if n_guessed:
-            note(
-                f"{counted(n_guessed, 'must-link')} {agreeing(n_guessed, 'come')} from a source "
-                "without cannot-links: such links count as duplicates, one draw of the class per "
-                'group. sampling="pairs" (--link-sampling pairs) says that they answer questions.'
-            )
+            note("links-taken-for-duplicates", n=n_guessed)
         found |= guessed
     return found if found.any() else None
 
@@ -610,14 +573,8 @@ def _as_weights(column: Column, source: Source) -> Floats | None:
         column = _by_row(column)
     weights, is_given = as_numbers(column)
     rows = np.flatnonzero(is_given & ~((weights > 0) & np.isfinite(weights)))
-    n = len(rows)
-    if n:
-        raise LinkError(
-            f"{counted(n, 'weight')} {agreeing(n, 'are')} not a finite number above 0: "
-            f"{offenders(rows, column, source)}.\n"
-            "A weight is the log-odds that the link is right; must or cannot gives its sign. "
-            "Leave it empty for a link that holds for sure."
-        )
+    if len(rows):
+        raise LinkError("links-odd-weight", n=len(rows), shown=offenders(rows, column, source))
     return None if np.isnan(weights).all() else weights
 
 

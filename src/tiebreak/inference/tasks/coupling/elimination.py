@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, combinations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -81,54 +80,38 @@ def cliques_of(orders: Orders, n_classes: int) -> Cliques:
     >>> cliques.edge.tolist(), cliques.edge_start.tolist()  # 1 – 3 is a tie, not an edge
     ([0, 3, 1, 2], [0, 2, 3, 4, 4])
     """
-    rows: list[_Row] = []
+    node: list[int] = []
+    parent: list[int] = []
+    rest: list[list[int]] = []
+    place: list[list[int]] = []
+    inside: list[list[int]] = []  # edges between the node and the rest, and the digits of these
+    digit: list[list[int]] = []
     for order, edges in orders:
-        rows += _rows_of(order, edges, len(rows))
-    width = np.array([len(row.later) for row in rows], dtype=np.int64)
-    n_edges = np.array([len(row.edge) for row in rows], dtype=np.int64)
+        number_of = {each: len(node) + turn for turn, (each, _) in enumerate(order)}
+        later_of = dict(order)
+        for each, later in order:
+            node.append(each)
+            rest.append(later)
+            heir = min(later, key=number_of.__getitem__) if later else NO_PARENT
+            parent.append(number_of.get(heir, NO_PARENT))
+            above = [heir, *later_of.get(heir, [])]
+            place.append([above.index(other) for other in later])
+            pairs = [(min(each, other), max(each, other)) for other in later]
+            inside.append([edges[pair] for pair in pairs if pair in edges])
+            digit.append([d for d, pair in enumerate(pairs, start=1) if pair in edges])
+    width = np.array([len(later) for later in rest], dtype=np.int64)
     return Cliques(
-        np.array([row.node for row in rows], dtype=np.int32),
-        np.array([row.parent for row in rows], dtype=np.int32),
+        np.array(node, dtype=np.int32),
+        np.array(parent, dtype=np.int32),
         _starts(width),
-        _end_to_end(row.later for row in rows),
-        _end_to_end(row.place for row in rows),
-        _starts(n_edges),
-        _end_to_end(row.edge for row in rows),
-        _end_to_end(row.edge_digit for row in rows),
+        _end_to_end(rest),
+        _end_to_end(place),
+        _starts(np.array([len(each) for each in inside], dtype=np.int64)),
+        _end_to_end(inside),
+        _end_to_end(digit),
         _starts(n_classes ** (width + 1)),
         _starts(n_classes**width),
     )
-
-
-class _Row(NamedTuple):
-    """One clique: the fields of `Cliques`."""
-
-    node: int
-    parent: int
-    later: list[int]
-    place: list[int]
-    edge: list[int]
-    edge_digit: list[int]
-
-
-def _rows_of(order: list[Clique], edges: Edges, first: int) -> list[_Row]:
-    """Return the cliques of one component, which are numbered from `first` on."""
-    number_of = {node: first + turn for turn, (node, _) in enumerate(order)}
-    later_of = dict(order)
-    rows: list[_Row] = []
-    for node, later in order:
-        parent = NO_PARENT
-        place: list[int] = []
-        if later:
-            next_node = min(later, key=number_of.__getitem__)
-            parent = number_of[next_node]
-            parent_nodes = [next_node, *later_of[next_node]]
-            place = [parent_nodes.index(other) for other in later]
-        pairs = [(min(node, other), max(node, other)) for other in later]
-        edge = [edges[pair] for pair in pairs if pair in edges]
-        edge_digit = [digit for digit, pair in enumerate(pairs, start=1) if pair in edges]
-        rows.append(_Row(node, parent, later, place, edge, edge_digit))
-    return rows
 
 
 def _end_to_end(lists: Iterable[list[int]]) -> Codes:

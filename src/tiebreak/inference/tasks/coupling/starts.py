@@ -16,7 +16,6 @@ The numbers below were chosen on questions asked on ten datasets: `experiments/0
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -67,13 +66,6 @@ class LinkedGroups(NamedTuple):
         return self.task[self.is_large[self.group]]
 
 
-class Candidate(NamedTuple):
-    """What is kept of an end that was tried: q of each would be as much memory as the fit."""
-
-    bound: float
-    label: Codes  # of each linked task, (n_linked,)
-
-
 def best_mode(
     ascents: Ascents, start: Run, gold: GoldCodes | None, dependence: float = DEPENDENCE
 ) -> tuple[End, tuple[Codes, ...]]:
@@ -92,103 +84,100 @@ def best_mode(
     from_plain = ascents.start_at(start)
     if not groups.needs_starts and not against:
         return ascents.ascend(from_plain), ()
-    trial = ascents.stopping._replace(
-        tol=max(TRIAL_TOL, ascents.stopping.tol),
-        max_iter=min(TRIAL_SWEEPS, ascents.stopping.max_iter),
-    )
-    again = partial(ascents.ascend, stopping=trial)
-    best = again(from_plain)
-    tried = [_candidate(plain, best, groups)]
+    trial = ascents.stopping._replace(tol=max(TRIAL_TOL, ascents.stopping.tol))
+    trial = _at_most(TRIAL_SWEEPS, trial)
+    search = _Search(plain, groups, ascents.ascend(from_plain, trial))
     if against:
-        of_gold = from_plain._replace(beliefs=vb.beliefs_of_known(plain, start.q, known))
-        best = _better(plain, best, again(of_gold), groups, tried)
+        of_gold = vb.beliefs_of_known(plain, start.q, known)
+        search.consider(ascents.ascend(from_plain._replace(beliefs=of_gold), trial))
     if groups.needs_starts:
         q = _with_classes(plain, start.q, at_surest(classes, groups, sure))
-        surest = again(from_plain._replace(q=q, beliefs=None))
-        best = _better(plain, best, surest, groups, tried)
-        del surest  # each end holds q of all tasks
-        best = _better(plain, best, _sure_first(ascents, start, sure, trial), groups, tried)
-        best = _with_swaps(ascents, best, classes, groups, tried, trial)
-    last = ascents.ascend(best.start)
-    return last, _uncertain(plain, last, tried, groups, dependence)
+        search.consider(ascents.ascend(from_plain._replace(q=q, beliefs=None), trial))
+        search.consider(_sure_first(ascents, start, sure, trial))
+        _swap_while_higher(search, ascents, classes, _at_most(SWAP_SWEEPS, trial))
+    last = ascents.ascend(search.best.start)
+    return last, search.uncertain(last, dependence)
 
 
-def _candidate(plain: Problem, end: End, groups: LinkedGroups) -> Candidate:
-    label = vb.class_probabilities(plain, end.run.q).argmax(axis=1)
-    return Candidate(end.bound, label[groups.task].astype(np.int32))
+def _at_most(n_sweeps: int, stopping: Stopping) -> Stopping:
+    return stopping._replace(max_iter=min(n_sweeps, stopping.max_iter))
 
 
-def _better(
-    plain: Problem, best: End, other: End, groups: LinkedGroups, tried: list[Candidate]
-) -> End:
-    """Return the end with the higher bound, the first one where they are equal; note the other."""
-    tried.append(_candidate(plain, other, groups))
-    return other if other.bound > best.bound + HIGHER * abs(best.bound) else best
+class _Search:
+    """The best end so far, and the labels of linked tasks at every end that was tried.
+
+    No more is kept of those: q of each would be as much memory as the fit.
+    """
+
+    def __init__(self, plain: Problem, groups: LinkedGroups, first: End) -> None:
+        self.plain = plain
+        self.groups = groups
+        self.best = first
+        self._tried = [(first.bound, self._labels(first))]
+
+    def consider(self, end: End) -> bool:
+        """Note an end; take it where its bound is higher, and say so. Where equal the first is."""
+        self._tried.append((end.bound, self._labels(end)))
+        is_higher = end.bound > self.best.bound + HIGHER * abs(self.best.bound)
+        if is_higher:
+            self.best = end
+        return is_higher
+
+    def uncertain(self, last: End, dependence: float) -> tuple[Codes, ...]:
+        """Return the tasks of each large group that an end nearly as likely calls otherwise.
+
+        Bounds differ by what a crowd says that believes to err apart, so that they are scaled as
+        its probabilities are: [eq:design-effect].
+        """
+        n_votes = np.array([calibration.mean_responses(self.plain)])
+        scale = float(Calibration(dependence).scale(n_votes)[0])
+        label = self._labels(last)
+        group = self.groups.group
+        size = np.bincount(group)
+        is_uncertain = np.zeros(len(size), dtype=bool)
+        for bound, other in self._tried:
+            if scale * (last.bound - bound) <= NEAR:
+                n_others = np.bincount(group, weights=other != label, minlength=len(size))
+                is_uncertain |= n_others > size / 2
+        chosen = np.flatnonzero(is_uncertain & self.groups.is_large)
+        return tuple(self.groups.task[group == each] for each in chosen)
+
+    def _labels(self, end: End) -> Codes:
+        label = vb.class_probabilities(self.plain, end.run.q).argmax(axis=1)
+        return label[self.groups.task].astype(np.int32)
 
 
 def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
     """Add links part by part, those between the surest tasks first; each part starts warm."""
-    few = trial._replace(max_iter=min(PART_SWEEPS, trial.max_iter))
     end = End(start, None)
     for links in in_parts(ascents.links, sure):
         part = ascents.of_part(links)
-        end = part.ascend(part.start_at(end.run)._replace(rates=end.rates), few)
+        at = part.start_at(end.run)._replace(rates=end.rates)
+        end = part.ascend(at, _at_most(PART_SWEEPS, trial))
         del part  # before the next one is set up
     return ascents.ascend(ascents.start_at(end.run)._replace(rates=end.rates), trial)
 
 
-def _with_swaps(
-    ascents: Ascents,
-    best: End,
-    plain_q: Floats,
-    groups: LinkedGroups,
-    candidates: list[Candidate],
-    trial: Stopping,
-) -> End:
-    """Exchange two classes in large groups while that raises the bound; note what was tried."""
+def _swap_while_higher(
+    search: _Search, ascents: Ascents, plain_q: Floats, stopping: Stopping
+) -> None:
+    """Exchange two classes in large groups while that raises the bound."""
     plain = ascents.plain
-    few = trial._replace(max_iter=min(SWAP_SWEEPS, trial.max_iter))
+    groups = search.groups
     tried: set[tuple[int, int]] = set()
     for _ in range(SWAP_ROUNDS):
+        best = search.best
         classes = vb.class_probabilities(plain, best.run.q)
-        pairs = [pair for pair in doubtful_pairs(classes, plain_q, groups) if pair not in tried]
-        for pair in pairs:
+        for pair in doubtful_pairs(classes, plain_q, groups):
+            if pair in tried:
+                continue
             tried.add(pair)
             q = _with_classes(plain, best.run.q, swapped(classes, groups, *pair))
-            end = ascents.ascend(best.at(q), few)
-            candidates.append(_candidate(plain, end, groups))
-            if end.bound > best.bound + HIGHER * abs(best.bound):
-                best = end
+            if search.consider(ascents.ascend(best.at(q), stopping)):
                 tried = {pair}
                 break
         else:
-            break
-    return best
-
-
-def _uncertain(
-    plain: Problem,
-    last: End,
-    tried: list[Candidate],
-    groups: LinkedGroups,
-    dependence: float,
-) -> tuple[Codes, ...]:
-    """Return the tasks of each large group that an end nearly as likely calls otherwise.
-
-    Bounds differ by what a crowd says that believes to err apart, so that they are scaled as its
-    probabilities are: [eq:design-effect].
-    """
-    scale = float(Calibration(dependence).scale(np.array([calibration.mean_responses(plain)]))[0])
-    label = _candidate(plain, last, groups).label
-    size = np.bincount(groups.group)
-    is_uncertain = np.zeros(len(size), dtype=bool)
-    for other in tried:
-        if scale * (last.bound - other.bound) > NEAR:
-            continue
-        differs = other.label != label
-        is_uncertain |= np.bincount(groups.group, weights=differs, minlength=len(size)) > size / 2
-    chosen = np.flatnonzero(is_uncertain & groups.is_large)
-    return tuple(groups.task[groups.group == group] for group in chosen)
+            return
 
 
 def _with_classes(problem: Problem, q: Floats, of_class: Floats) -> Floats:
