@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from links.graphs import Rows, codes, graphs
 
 from tiebreak.links.chains import Chains
-from tiebreak.links.graph import parity
+from tiebreak.links.graph import parity, violated
 
 N_TASKS = 5
 ENDS = st.tuples(st.integers(0, N_TASKS - 1), st.integers(0, N_TASKS - 1)).filter(
@@ -81,7 +81,7 @@ def test_an_odd_cycle_is_a_cycle_with_an_odd_number_of_cannot_links(
     links = codes(rows)
     tied = parity(n_tasks, links)
     chains = Chains.along(links, two_classes=True)
-    contradicts = set(tied.root[links.left[tied.conflict]].tolist())
+    contradicts = set(tied.root[links.left[violated(tied.parity, links)]].tolist())
     for task in range(n_tasks):
         cycle = chains.odd_cycle(task)
         assert bool(cycle) == (tied.root[task] in contradicts)

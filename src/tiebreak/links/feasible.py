@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.kernels.layout import Codes, Mask, Offsets
-from tiebreak.links.graph import OPEN, Neighbours, components, neighbours
+from tiebreak.links.graph import OPEN, Neighbours, components, neighbours, places_in
 
 SECONDS = 30.0  # that HiGHS takes at most for one part of the core
 LARGEST_CORE = 10_000  # groups; beyond, nobody waits for an answer
@@ -62,18 +62,28 @@ def find_classes(left: Codes, right: Codes, allowed: Mask) -> Feasibility:
     is_core = ~is_known
     is_core[waiting] = False
     core = np.flatnonzero(is_core)
+    if not len(core):
+        return Feasibility(group_class, waiting)
     if len(core) > LARGEST_CORE:
         return Feasibility()
+    inside = is_core[left] & is_core[right]
+    ends = [places_in(core, end[inside]) for end in (left, right)]
+    apart: list[set[int]] = [set() for _ in core]
+    for one, other in zip(*(end.tolist() for end in ends), strict=True):
+        apart[one].add(other)
+        apart[other].add(one)
+    component = components(len(core), *ends)
+    order = np.argsort(component, kind="stable")
     is_told = True
-    for part, inside in _parts(near, core):
-        found, is_proved = _classes_of(inside, allowed[part])
+    for part in np.split(order, np.flatnonzero(np.diff(component[order])) + 1):
+        groups = core[part]
+        found, is_proved = _classes_of(part.tolist(), apart, allowed[groups])
         if found is not None:
-            group_class[part] = found
+            group_class[groups] = found
         elif is_proved:
-            _, around = near.of(part)
-            return Feasibility(
-                blame=[*part.tolist(), *np.unique(around[is_known[around]]).tolist()]
-            )
+            _, around = near.of(groups)
+            beside = np.unique(around[is_known[around]])
+            return Feasibility(blame=[*groups.tolist(), *beside.tolist()])
         else:
             is_told = False
     return Feasibility(group_class, waiting) if is_told else Feasibility()
@@ -97,38 +107,19 @@ def _set_aside(near: Neighbours, n_left: Offsets, is_known: Mask) -> Offsets:
     return np.concatenate(rounds[::-1]) if rounds else np.empty(0, dtype=np.int64)
 
 
-def _parts(near: Neighbours, core: Offsets) -> list[tuple[Offsets, list[set[int]]]]:
-    """Return the connected parts of the core, and who is apart from whom in each, by place."""
-    owner, other = near.of(core)
-    inside = np.isin(other, core)
-    owner = owner[inside]
-    other = np.searchsorted(core, other[inside])
-    component = components(len(core), owner, other)
-    order = np.argsort(component, kind="stable")
-    place = np.empty(len(core), dtype=np.int64)
-    parts = np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(core) else []
-    apart: list[list[set[int]]] = []
-    for part in parts:
-        place[part] = np.arange(len(part))
-        apart.append([set() for _ in part])
-    for one, another in zip(owner.tolist(), other.tolist(), strict=True):
-        apart[component[one]][place[one]].add(int(place[another]))
-    return [(core[part], sets) for part, sets in zip(parts, apart, strict=True)]
-
-
-def _classes_of(apart: list[set[int]], allowed: Mask) -> tuple[Codes | None, bool]:
+def _classes_of(part: list[int], apart: list[set[int]], allowed: Mask) -> tuple[Codes | None, bool]:
     """Return classes of the groups of one part, or whether it is proved that there are none."""
-    label = np.full(len(apart), OPEN, dtype=np.int32)
-    for v in sorted(range(len(apart)), key=lambda v: (-len(apart[v]), v)):
-        taken = {int(label[u]) for u in apart[v]}
-        free = [k for k in np.flatnonzero(allowed[v]).tolist() if k not in taken]
+    label = dict.fromkeys(part, OPEN)
+    for row, v in sorted(enumerate(part), key=lambda at: (-len(apart[at[1]]), at[1])):
+        taken = {label[u] for u in apart[v]}
+        free = [k for k in np.flatnonzero(allowed[row]).tolist() if k not in taken]
         if not free:
-            return _by_program(apart, allowed) if allowed.any(axis=1).all() else (None, True)
+            return _by_program(part, apart, allowed) if allowed.any(axis=1).all() else (None, True)
         label[v] = free[0]
-    return label, False
+    return np.array(list(label.values()), dtype=np.int32), False
 
 
-def _by_program(apart: list[set[int]], allowed: Mask) -> tuple[Codes | None, bool]:
+def _by_program(part: list[int], apart: list[set[int]], allowed: Mask) -> tuple[Codes | None, bool]:
     """Ask HiGHS whether x[group, class] of 0 and 1 exist, one class per group.
 
     Of groups that are all apart at most one has a class: one row for each clique and class says
@@ -138,8 +129,9 @@ def _by_program(apart: list[set[int]], allowed: Mask) -> tuple[Codes | None, boo
     from scipy.sparse import csr_array, eye_array, kron, vstack
 
     n, n_classes = allowed.shape
-    cliques = _cliques(apart)
-    member = [(r, v) for r, clique in enumerate(cliques) for v in clique]
+    place = {v: row for row, v in enumerate(part)}
+    cliques = _cliques(part, apart)
+    member = [(r, place[v]) for r, clique in enumerate(cliques) for v in clique]
     at = np.array(member, dtype=np.int64).reshape(-1, 2).T
     of_clique = csr_array((np.ones(len(member)), tuple(at)), shape=(len(cliques), n))
     one_each = kron(eye_array(n), np.ones((1, n_classes)))
@@ -158,16 +150,16 @@ def _by_program(apart: list[set[int]], allowed: Mask) -> tuple[Codes | None, boo
     return found.x.reshape(n, n_classes).argmax(axis=1).astype(np.int32), False
 
 
-def _cliques(apart: list[set[int]]) -> list[list[int]]:
+def _cliques(part: list[int], apart: list[set[int]]) -> list[list[int]]:
     """Return groups that are all apart from each other; each pair is in one list or more."""
     cliques: list[list[int]] = []
     covered: set[tuple[int, int]] = set()
-    for v, around in enumerate(apart):
-        for u in sorted(u for u in around if u > v):
+    for v in part:
+        for u in sorted(u for u in apart[v] if u > v):
             if (v, u) in covered:
                 continue
             clique = [v, u]
-            left = around & apart[u]
+            left = apart[v] & apart[u]
             while left:
                 clique.append(min(left))
                 left = left & apart[clique[-1]]

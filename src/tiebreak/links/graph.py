@@ -71,11 +71,7 @@ class LinkCodes(NamedTuple):
 
     def keep(self, index: npt.NDArray[Any]) -> LinkCodes:
         """Return the links at these places, or under this mask."""
-        weight = None if self.weight is None else self.weight[index]
-        who = None if self.who is None else self.who[index]
-        duplicate = None if self.duplicate is None else self.duplicate[index]
-        ends = (self.left[index], self.right[index])
-        return LinkCodes(*ends, self.must[index], weight, who, self.row[index], duplicate)
+        return LinkCodes._make(None if column is None else column[index] for column in self)
 
     def tasks(self) -> Codes:
         """Return the tasks that links name, sorted, each once."""
@@ -109,14 +105,11 @@ def distinct(
     signed = np.where(must, size, -size)
     says = np.where(soft, 2, must)
     order = np.lexsort((signed, says, source, high, low))
-    begins = np.ones(len(order), dtype=bool)
-    begins[1:] = False
-    for key in (low, high, source, says):
-        begins[1:] |= key[order[1:]] != key[order[:-1]]
-    start = np.flatnonzero(begins)
-    total = np.add.reduceat(signed[order], start) if len(start) else signed
-    summed = np.add.reduceat(size[order], start) if len(start) else size
-    total[np.abs(total) <= ROUNDING * summed] = 0.0
+    keys = [key[order] for key in (low, high, source, says)]
+    differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    start = np.flatnonzero(np.append(True, differs)[: len(order)])
+    total = np.add.reduceat(signed[order], start)
+    total[np.abs(total) <= ROUNDING * np.add.reduceat(size[order], start)] = 0.0
     at = order[start]
     return LinkCodes(
         low[at].astype(np.int32),
@@ -124,7 +117,7 @@ def distinct(
         total > 0.0,
         None if weight is None else np.where(soft[at], np.abs(total), np.nan),
         None if who is None else source[at],
-        np.minimum.reduceat(order, start) if len(start) else order,
+        np.minimum.reduceat(order, start),
     )
 
 
@@ -323,13 +316,12 @@ def neighbours(n: int, left: AnyCodes, right: AnyCodes) -> Neighbours:
 class Parity(NamedTuple):
     """With two classes, the class of task i is that of root[i], flipped where parity[i] is 1.
 
-    `root` is the smallest task that links of either kind join to i. `conflict` are the places of
-    links that this breaks: always cannot-links, one for each independent odd cycle.
+    `root` is the smallest task that links of either kind join to i. Of the links of an odd cycle
+    one is broken by this, always a cannot-link.
     """
 
     root: Codes
     parity: Codes
-    conflict: Offsets
 
 
 def parity(n_tasks: int, links: LinkCodes) -> Parity:
@@ -338,8 +330,7 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
     Two copies of each task, one per class, are joined straight by must-links and crosswise by
     cannot-links; where no cycle is odd, the copies of a root then split every component in two.
     """
-    hard = np.flatnonzero(links.is_hard)
-    firm = links.keep(hard)
+    firm = links.keep(links.is_hard)
     linked = firm.tasks()  # most tasks have no link: leave them out
     n = len(linked)
     left, right, must, *_ = firm.among(linked)
@@ -351,13 +342,10 @@ def parity(n_tasks: int, links: LinkCodes) -> Parity:
         copy = _components_of_copies(n, left[tree], right[tree], must[tree])
         component = components(n, left, right)
     head = first_members(component, 2 * n)[component]
-    flipped = copy[:n] != copy[head]
-    root = np.arange(n_tasks, dtype=np.int32)
-    root[linked] = linked[head]
-    parities = np.zeros(n_tasks, dtype=np.int32)
-    parities[linked] = flipped
-    broken = (flipped[left] == flipped[right]) != must
-    return Parity(root, parities, hard[broken])
+    tied = Parity(np.arange(n_tasks, dtype=np.int32), np.zeros(n_tasks, dtype=np.int32))
+    tied.root[linked] = linked[head]
+    tied.parity[linked] = copy[:n] != copy[head]
+    return tied
 
 
 def _components_of_copies(n: int, left: AnyCodes, right: AnyCodes, must: Mask) -> Codes:
@@ -509,26 +497,27 @@ def imply(
     closure = close(len(task), sure)
     tied = parity(closure.n_groups, between_groups(closure)) if n_classes == 2 else None
     known = None
+    group_class = np.full(closure.n_groups, OPEN, np.int32)
     if gold is not None:
         gold_task, gold_label = gold
         is_linked = np.isin(gold_task, task)
         place = np.searchsorted(task, gold_task[is_linked]).astype(np.int32)
         known = propagate(closure, place, gold_label[is_linked], n_classes, tied)
-    group_class = np.full(closure.n_groups, OPEN, np.int32) if known is None else known.group_class
-    if tied is None:
-        flip = np.zeros(len(task), dtype=np.int32)
-        ends = closure.left, closure.right
-        found = closure.group, flip, *ends, group_class, np.empty(0, dtype=np.int64)
-        return Implications(task, sure, n_classes, closure, known, *found)
-    # A group is all that links of either kind join to one root.
-    root, number = np.unique(tied.root, return_inverse=True)
-    group = number[closure.group].astype(np.int32)
-    flip = tied.parity[closure.group]
-    odd = np.flatnonzero(~sure.must & (flip[sure.left] == flip[sure.right]))
-    nobody = np.empty(0, dtype=np.int32)
-    odd = np.setdiff1d(odd, closure.conflicts)
-    found = group, flip, nobody, nobody, group_class[root], odd
-    return Implications(task, sure, n_classes, closure, known, *found)
+        group_class = known.group_class
+    group, left, right = closure.group, closure.left, closure.right
+    flip = np.zeros(len(task), dtype=np.int32)
+    odd = np.empty(0, dtype=np.int64)
+    if tied is not None:  # a group is all that links of either kind join to one root
+        root, number = np.unique(tied.root, return_inverse=True)
+        group_class = group_class[root]
+        flip = tied.parity[group]
+        group = number[group].astype(np.int32)
+        left = right = np.empty(0, dtype=np.int32)
+        odd = np.flatnonzero(~sure.must & (flip[sure.left] == flip[sure.right]))
+        odd = np.setdiff1d(odd, closure.conflicts)
+    return Implications(
+        task, sure, n_classes, closure, known, group, flip, left, right, group_class, odd
+    )
 
 
 # -- known labels ----------------------------------------------------------------------------------

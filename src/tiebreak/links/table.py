@@ -328,8 +328,8 @@ class Links:
         kept = np.flatnonzero(~itself)
         if self.weight is not None:  # of links without weight, equal ones collapse below
             kept = np.intersect1d(kept, _last_given(self)[0])
-        columns = (None if each is None else each[kept] for each in (self.weight, self.who))
-        found = link_graph.distinct(left[kept], right[kept], self.must[kept], *columns)
+        given = self.select(kept)
+        found = link_graph.distinct(left[kept], right[kept], given.must, given.weight, given.who)
         found = found._replace(row=kept[found.row])
         if self.duplicate is not None:
             found = found._replace(duplicate=self.duplicate[found.row] & found.must)

@@ -143,7 +143,7 @@ class _Search:
         return tuple(self.groups.task[group == each] for each in chosen)
 
     def _labels(self, end: End) -> Codes:
-        label = vb.class_probabilities(self.plain, end.run.q).argmax(axis=1)
+        label: Codes = vb.class_probabilities(self.plain, end.run.q).argmax(axis=1)
         return label[self.groups.task].astype(np.int32)
 
 
