@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiebreak as tb
-from tiebreak.life import streaming
-from tiebreak.life.publication import to_model
-from tiebreak.life.streaming import Stream
+from tiebreak.life import online
+from tiebreak.life.online import Stream
 
 Row = tuple[str, str, str]
 
@@ -67,7 +66,7 @@ def pass_once(crowd: Crowd, order: str, seed: int, batch: int) -> dict[str, floa
         stream.visit(stream.add(*columns_of(rows[at : at + batch])))
     found = {}
     for name in ("on the way", "caught up"):
-        labels = to_model(stream).labels_
+        labels = stream.to_model().labels_
         best = labels.best()
         same = [label == best[task] for task, label in crowd.fit.labels_.best().items()]
         found[name] = tb.evaluate.f_score(labels, crowd.gold) - crowd.f_of_fit
@@ -125,8 +124,8 @@ def _simulated_crowds(part: dict[str, Any], n_classes: int, shared: float) -> It
 
 def _with_growth(config: dict[str, Any], crowds: list[Crowd], growth: float) -> dict[str, Any]:
     """Return what each order lost, on the way and caught up, over all crowds."""
-    usual = streaming.LEAST_GROWTH
-    streaming.LEAST_GROWTH = growth
+    usual = online.LEAST_GROWTH
+    online.LEAST_GROWTH = growth
     try:
         batch = config["simulated"]["batch"]
         return {
@@ -134,7 +133,7 @@ def _with_growth(config: dict[str, Any], crowds: list[Crowd], growth: float) -> 
             for order in config["orders"]
         }
     finally:
-        streaming.LEAST_GROWTH = usual
+        online.LEAST_GROWTH = usual
 
 
 def beyond(config: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tiebreak.inference import vb
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.life.joining import join_responses
-from tiebreak.life.streaming import Stream
+from tiebreak.life.online import Stream
 
 ONE_THREAD: dict[str, Any] = {"backend": "numba", "n_threads": 1}
 Columns = tuple[list[str], list[str], list[str]]

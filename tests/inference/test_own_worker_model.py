@@ -20,7 +20,7 @@ import tiebreak as tb
 from tiebreak.cli.app import app
 from tiebreak.inference import workers
 from tiebreak.kernels.layout import Floats
-from tiebreak.life.streaming import Stream
+from tiebreak.life.online import Stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,7 +67,7 @@ def test_events_are_read() -> None:
     )
     link = read_event(b'{"seq": 4, "left": "a", "right": "b", "link": "cannot", "weight": 2.0}')
     assert isinstance(link, Link)
-    assert (link.left, link.right, link.must, link.weight) == ("a", "b", False, 2.0)
+    assert (link.left, link.right, link.word, link.weight) == ("a", "b", "cannot", 2.0)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_memory_does_not_grow_with_the_stream(tmp_path: Path) -> None:
 import resource, sys, time
 import numpy as np
 import tiebreak as tb
-from tiebreak.life.streaming import Stream
+from tiebreak.life.online import Stream
 
 def batch(rng, first):
     task = [f"t{{first + i // 5}}" for i in range(10_000)]
@@ -283,7 +283,7 @@ print(*peaks, stream.counts.of_workers.sum(), {n} / taken)
 def test_three_hundred_thousand_responses_a_second() -> None:
     from kept.crowds import rows_of
 
-    from tiebreak.life.streaming import Stream
+    from tiebreak.life.online import Stream
 
     made = tb.simulate.crowd(100_000, 200, 4, responses_per_task=5, random_state=0)
     rows = rows_of(made.responses)

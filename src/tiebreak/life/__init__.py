@@ -3,6 +3,5 @@
 `records` turns what a model holds into plain arrays and JSON, and back; `model_file` says what is
 kept. `prediction` labels new tasks by workers as they are known. `updating` goes on with more
 responses, links and gold: exactly where responses are kept (`joining` puts them together), else
-from counts (`dropping`). `streaming` visits tasks batch by batch (`open_tasks` holds them,
-`batches` fits them, `publication` makes a model of them again).
+from counts (`dropping`). `online` fits tasks batch by batch (`open_tasks` holds them).
 """

@@ -14,9 +14,13 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from tiebreak.errors import InputError
+from tiebreak.links import Links
 
-MUST = ("must", "same", "duplicate")
-CANNOT = ("cannot", "different")
+WORDS = {
+    **dict.fromkeys(("must", "same"), "must"),
+    **dict.fromkeys(("cannot", "different"), "cannot"),
+    "duplicate": "duplicate",
+}
 
 
 class Response(NamedTuple):
@@ -34,10 +38,20 @@ class Link(NamedTuple):
     seq: int
     left: Hashable
     right: Hashable
-    must: bool
-    duplicate: bool = False
-    weight: float = math.nan
+    word: str  # must, cannot or duplicate
+    weight: float | None = None
     who: Hashable = None
+
+    def as_links(self) -> Links:
+        """Return a table of this link."""
+        return Links.from_columns(
+            [self.left],
+            [self.right],
+            [self.word],
+            None if self.weight is None else [self.weight],
+            None if self.who is None else [self.who],
+            sampling="pairs",
+        )
 
 
 class KnownClass(NamedTuple):
@@ -84,14 +98,13 @@ def read_event(line: bytes) -> Event:
 
 def _link(seq: int, found: dict[str, Any]) -> Link:
     word = found.get("link")
-    if word not in MUST + CANNOT:
+    if word not in WORDS:
         raise InputError(f'"link" must be must or cannot; got {word!r}.')
-    weight = found.get("weight", math.nan)
+    weight: Any = found.get("weight")
     if "weight" in found and not (_is_number(weight) and 0.0 < weight < math.inf):
         raise InputError(f'"weight" must be above 0 and finite; got {weight!r}.')
-    left = _id(found, "left")
-    right = _id(found, "right")
-    return Link(seq, left, right, word in MUST, word == "duplicate", weight, found.get("who"))
+    left, right = _id(found, "left"), _id(found, "right")
+    return Link(seq, left, right, WORDS[word], weight, found.get("who"))
 
 
 def _id(found: dict[str, Any], name: str) -> Hashable:

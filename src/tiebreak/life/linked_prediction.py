@@ -6,6 +6,7 @@ responses were dropped, with what they are believed to be. Workers stay as they 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from tiebreak.inference import calibration
 from tiebreak.inference.known import clamp
 from tiebreak.inference.tasks.coupling.ascents import Setup, set_up
 from tiebreak.inference.tasks.coupling.fit import joint_labels
+from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads, likeliest, softmax
@@ -32,11 +34,9 @@ from tiebreak.life.prediction import (
     knowledge_of,
     where_it_runs,
 )
-from tiebreak.life.stream_links import LinkRows, link_odds
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
-from tiebreak.links.graph import LinkCodes
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 
 TINY = 1e-300
@@ -148,24 +148,44 @@ def _set_up(model: Any, union: Union, problem: Problem, options: ExactLinkOption
     assert checked.implied is not None
     setup = set_up(problem, checked.codes, checked.implied, union.gold, options)
     if options.error == "learn" and getattr(model, "link_errors_", None):
-        soft = checked.codes.keep(~setup.hard)
-        setup.exact.set_log_odds(_learnt_log_odds(model, union.links, soft))
+        soft = union.links.select(checked.codes.row[~setup.hard])
+        setup.exact.set_log_odds(link_odds(model, replace(soft, weight=None)))
     return setup
 
 
-def _learnt_log_odds(model: VariationalBayes, links: Links, soft: LinkCodes) -> Floats:
-    """Return the log-odds that tasks agree, by the error rates that the model learnt."""
-    n_links = soft.n_links
-    nobody = np.full(n_links, -1, dtype=np.int32)
-    rows = LinkRows(
-        soft.left,
-        soft.right,
-        soft.must,
-        np.full(n_links, np.nan),
-        np.zeros(n_links, dtype=bool) if soft.duplicate is None else soft.duplicate,
-        nobody if soft.who is None else soft.who,
-    )
-    return link_odds(model, rows, [] if links.sources is None else list(links.sources))
+def link_odds(model: VariationalBayes, links: Links) -> Floats:
+    """Return the log-odds that the tasks of each link agree; infinite where the link holds."""
+    sign = np.where(links.must, 1.0, -1.0)
+    options = model.link_options or ExactLinkOptions()
+    if isinstance(options, MeanFieldOptions):
+        odds = sign * (model.link_strength_ or np.inf)
+    elif options.error is None:
+        odds = sign * np.inf
+    elif options.error == "learn":
+        odds = _learnt_odds(model, options, links)
+    else:
+        error = float(options.error)
+        odds = sign * (np.log1p(-error) - np.log(error))
+    if links.weight is None:
+        return odds
+    return np.asarray(np.where(np.isnan(links.weight), odds, sign * links.weight))
+
+
+def _learnt_odds(model: VariationalBayes, options: ExactLinkOptions, links: Links) -> Floats:
+    """Return log-odds by the error rates of sources that the model learnt, else as expected."""
+    wrong, right = options.error_prior
+    expected = wrong / (wrong + right)
+    rates = model.link_errors_ or {}
+    unnamed = rates.get(None, ErrorRate(expected, expected))
+    by_source = np.array([*(rates.get(name, unnamed) for name in links.sources or ()), unnamed])
+    who = np.full(len(links), -1) if links.who is None else links.who  # -1 is the last one
+    of_same, of_different = by_source[who].T
+    said_same = np.log1p(-of_same) - np.log(of_different)
+    said_different = np.log(of_same) - np.log1p(-of_different)
+    odds = np.where(links.must, said_same, said_different)
+    if links.duplicate is not None:
+        odds = odds + np.where(links.duplicate, np.log(max(len(model.classes_) - 1, 1)), 0.0)
+    return np.asarray(odds)
 
 
 def _scores(

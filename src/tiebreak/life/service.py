@@ -23,8 +23,7 @@ from tiebreak.life import model_file
 from tiebreak.life.dropping import require_keep
 from tiebreak.life.events import Event, KnownClass, LabelRequest, Link, Response, read_event
 from tiebreak.life.journal import Journal
-from tiebreak.life.publication import publish
-from tiebreak.life.streaming import Stream
+from tiebreak.life.online import Stream
 
 NOTHING_SEEN = -1
 EVERY = 1_000  # events between two answers
@@ -154,7 +153,7 @@ class Service:
         if self._stream is None:
             return
         self._write_labels(self._stream.catch_up())
-        model, changed = publish(self._stream)
+        model, changed = self._stream.publish()
         self._write_labels(changed)  # first: what is saved counts as reported
         self._write(json.dumps({"done": self.seq}))
         notes = {"seq": self.seq, **self._stream.notes()}
@@ -219,16 +218,7 @@ class Service:
                 return [stream.add([event.task], [event.worker], [event.label])]
             if isinstance(event, KnownClass):
                 return [stream.know([event.task], [event.label])]
-            return [
-                stream.link(
-                    [event.left],
-                    [event.right],
-                    [event.must],
-                    weight=[event.weight],
-                    duplicate=[event.duplicate],
-                    who=[event.who],
-                )
-            ]
+            return [stream.link(event.as_links())]
         except TiebreakError as error:
             self._report_broken(number, error)
             return []
@@ -270,8 +260,8 @@ class Service:
 def _id_kinds(stream: Stream) -> dict[str, bool | None]:
     """Say of the ids of events whether they are text here; None: there are none yet."""
     task = _is_text(stream.tasks.names)
-    label = _is_text(stream.classes)
-    worker = _is_text(stream.workers)
+    label = _is_text(list(stream.classes))
+    worker = _is_text(list(stream.workers))
     return {"task": task, "left": task, "right": task, "worker": worker, "label": label}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,9 @@ from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference.vb import Stopping
-from tiebreak.kernels.layout import Codes
 from tiebreak.life.dropping import batches_of, digest, drop_responses
 from tiebreak.life.joining import join_gold, join_links, join_responses
-from tiebreak.life.publication import to_model
-from tiebreak.life.streaming import Stream
+from tiebreak.life.online import Stream
 from tiebreak.links import Links
 from tiebreak.wording import counted
 
@@ -134,7 +133,9 @@ def _fit_touched(
             )
         )
     if links is not None:
-        touched.append(_add_links(stream, tasks, links))
+        links.on(tasks)  # refuses unknown tasks
+        own = Ids(ids.as_list(tasks.take(tasks.codes(links.tasks))))
+        touched.append(stream.link(replace(links, tasks=own)))
     if gold is not None:
         classes = ids.merge(Ids(stream.classes), gold.classes)
         known = gold.on(tasks, classes)  # refuses unknown tasks
@@ -143,25 +144,9 @@ def _fit_touched(
         )
     stopping = Stopping(model.tol, model.max_iter, accelerate=False)
     stream.visit(np.unique(np.concatenate(touched)), stopping, revisit=False)
-    return to_model(stream)
+    return stream.to_model()
 
 
 def _names(merged: Ids, given: Ids, codes: Any) -> list[Any]:
     """Return ids as the model has them: 7 of a table is "7" where those of the model are text."""
     return ids.as_list(merged.take(merged.codes(given)[codes]))
-
-
-def _add_links(stream: Stream, tasks: Ids, links: Links) -> Codes:
-    links.on(tasks)  # refuses unknown tasks
-    code = tasks.codes(links.tasks)
-    who = None
-    if links.who is not None and links.sources is not None:
-        who = [None if each < 0 else links.sources[each] for each in links.who.tolist()]
-    return stream.link(
-        ids.as_list(tasks.take(code[links.left])),
-        ids.as_list(tasks.take(code[links.right])),
-        links.must.tolist(),
-        weight=None if links.weight is None else links.weight.tolist(),
-        duplicate=None if links.duplicate is None else links.duplicate.tolist(),
-        who=who,
-    )
