@@ -21,12 +21,12 @@ def answer_in_turn(
 ) -> list[float]:
     """Return macro-F after each budget; bob errs."""
     from tiebreak.ask.evidence import believed, fallible, state_of
-    from tiebreak.ask.job import take_job
+    from tiebreak.ask.job import Job
     from tiebreak.options import ExactLinkOptions
     from tiebreak.selection.asking import own_probabilities
     from tiebreak.selection.questions import check_costs, choose_questions
 
-    job = take_job(crowd.responses, among=crowd.names)
+    job = Job(crowd.responses, among=crowd.names)
     costs = check_costs(("same", "label"), {"label": cost})
     events: list[Any] = []
     told: set[tuple[str, tuple[str, str, str]]] = set()

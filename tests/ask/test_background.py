@@ -34,7 +34,7 @@ def desk(tmp_path: Path, three: Crowd) -> Iterator[Desk]:
         now = made.log.snapshot()
         worker = made.background
         assert worker is not None
-        worker.choose_by(made.fits.last(now), now)
+        worker.choose_by(made.last_fit(), now)
         yield made
 
 

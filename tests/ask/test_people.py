@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.ask import people
-from tiebreak.ask.job import Job, take_job
+from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.ask.people import RESERVE, Weighed, weigh
 from tiebreak.inference.calibration import DEPENDENCE
@@ -23,7 +23,7 @@ CLASSES = "xyz"
 
 def job_of(n_classes: int) -> Job:
     rows = [(task, "w", CLASSES[at % n_classes]) for at, task in enumerate(TASKS)]
-    return take_job(rows)
+    return Job(rows)
 
 
 def event(id: int, who: str, kind: Any, left: str, other: str) -> Event:
@@ -107,7 +107,7 @@ def shares_heard(found: Weighed, parents: list[int]) -> Any:
 def two_people(n_tasks: int, error: float, seed: int) -> tuple[Job, list[Event], Any, Weighed]:
     """Let ann, who is right, and bob, who errs, label all tasks of a doubtful crowd."""
     crowd = tb.simulate.crowd(n_tasks, 5, 3, accuracy=(0.4, 0.6), random_state=seed)
-    job = take_job(crowd.responses)
+    job = Job(crowd.responses)
     rng = np.random.default_rng(seed)
     truth = crowd.gold.on(job.responses.tasks, job.responses.classes).label
     answers: list[Event] = []
@@ -164,7 +164,7 @@ def crowd_and_people(
     """Let people take turns on tasks of which the crowd says .95; it is wrong so often."""
     rng = np.random.default_rng(seed)
     names = [f"t{i}" for i in range(n_tasks)]
-    job = take_job([(name, "w", CLASSES[i % 3]) for i, name in enumerate(names)])
+    job = Job([(name, "w", CLASSES[i % 3]) for i, name in enumerate(names)])
     truth = rng.integers(0, 3, n_tasks)
     says = np.where(rng.random(n_tasks) < wrong_of_crowd, (truth + 1) % 3, truth)
     own = np.full((n_tasks, 3), 0.025)
@@ -205,7 +205,7 @@ def test_what_was_compared_with_an_example_hangs_on_it() -> None:
 def test_two_contradictions_do_not_rename_an_example_that_the_crowd_supports() -> None:
     """Sixty tasks are compared with one; two of them with another, too, and contradict."""
     names = [f"t{i}" for i in range(62)]
-    job = take_job([(name, "w", CLASSES[i % 2]) for i, name in enumerate(names)])
+    job = Job([(name, "w", CLASSES[i % 2]) for i, name in enumerate(names)])
     truth = np.arange(62) % 2
     own = np.full((62, 2), 0.2)
     own[np.arange(62), truth] = 0.8
@@ -244,7 +244,7 @@ def test_messages_settle_where_comparisons_contradict_in_a_loop(
 ) -> None:
     """Two tasks are each the same as t0 and as t1, which were told apart and named apart."""
     names = [f"t{i}" for i in range(60)]
-    job = take_job([(name, "w", CLASSES[i % 2]) for i, name in enumerate(names)])
+    job = Job([(name, "w", CLASSES[i % 2]) for i, name in enumerate(names)])
     answers = [
         event(1, "ann", "label", "t0", job.class_key[0]),
         event(2, "ann", "label", "t1", job.class_key[1]),

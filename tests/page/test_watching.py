@@ -29,7 +29,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     crowd = tb.simulate.crowd(60, 6, 3, accuracy=(0.5, 0.8), random_state=0)
     texts = {task: f"text number {at}" for at, task in enumerate(crowd.responses.tasks)}
     with Desk(tmp_path / "s.db", crowd.responses, texts=texts, background=True) as made:
-        made.fits.last(made.log.snapshot())
+        made.last_fit()
         yield made
 
 

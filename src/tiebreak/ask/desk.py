@@ -32,7 +32,7 @@ from tiebreak.arguments import (
 from tiebreak.ask.contradictions import AnswerChains, as_answer, contradiction
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
 from tiebreak.ask.fitting import Background, Fits, FittedSession, new_model
-from tiebreak.ask.job import Job, take_job
+from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Kind, Log, Subject, timestamp
 from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Question, Vote
 from tiebreak.ask.storage import Storage
@@ -151,15 +151,15 @@ class Desk:
         self.fit_inside = fit_inside and not background
         self.rng = np.random.default_rng(random_state)
         self._only = only
-        self.job: Job = take_job(
+        self.job = Job(
             responses,
             links,
             gold,
-            texts,
-            among,
-            links_may_err=link_error is not None,
+            texts=texts,
             class_texts=class_texts,
             wording=wording,
+            among=among,
+            links_may_err=link_error is not None,
         )
         self.lock = threading.RLock()
         self.log = Log()
@@ -175,8 +175,7 @@ class Desk:
 
     def start(self) -> None:
         """Make the first fit and choice, and let the worker begin; for a desk with `background`."""
-        now = self.log.snapshot()
-        fit = self.fits.last(now)
+        fit, now = self.last_fit(), self.log.snapshot()
         if self.background is not None:
             self.background.start(fit, now)
 
@@ -268,7 +267,7 @@ class Desk:
 
     def last_fit(self) -> FittedSession:
         """Return the last fit, whatever answers it knows; the first one is made."""
-        return self.fits.made or self.fits.last(self.log.snapshot())
+        return self.fits.made or self.fits.current(self.log.snapshot())
 
     def needs_fit(self) -> bool:
         """Say whether there are enough new answers for a fit to be worth its while."""
@@ -291,40 +290,41 @@ class Desk:
 
     # What is asked
 
-    def offers(self, who: str, n: int) -> list[Offer]:
-        """Choose n questions for somebody, the best first; none where nothing is worth asking."""
-        fit = self.last_fit()
-        if self.fit_inside:
-            fit = self.fits.current(self.log.snapshot())
-        return self._offers(fit, n, self.costs(who))
+    def choose(
+        self, n: int, who: str | None = None, fit: FittedSession | None = None
+    ) -> list[tuple[Subject, Offer]]:
+        """Choose n questions, the best first; none where nothing is worth asking.
 
-    def offers_by(self, fit: FittedSession, n: int) -> list[Offer]:
-        """Choose n questions by a fit, for anybody or for the only one."""
-        if self._only is None:
-            return self._offers(fit, n, self._costs)
-        with self.lock:
-            costs = self.costs(self._only)
-        return self._offers(fit, n, costs)
-
-    def _offers(self, fit: FittedSession, n: int, costs: Costs) -> list[Offer]:
+        Without `who` they are for the only one who answers, or for anybody; without `fit`, by a fit
+        to all answers, or the last one where others see to fits.
+        """
+        if fit is None:
+            fit = self.fits.current(self.log.snapshot()) if self.fit_inside else self.last_fit()
+        offers: list[Offer] = []
         if self.job.responses.n_classes == 1:
             return []
         if self.strategy != "adaptive":
             rows = selection.pairs(
                 fit.model, n, strategy=self.strategy, among=self.job.among, random_state=self.rng
             )
-            return [Offer("same", row.left, row.right, gain=row.gain) for row in rows]
-        state = state_of(self.job, fit.model, fit.q, fit.given)
-        found = list(choose_questions(fit.model, state, n, self.kinds, costs, self.rng))
-        most = max((offer.gain for offer in found), default=0.0)
-        return found if most > LEAST_GAIN else []
+            offers = [Offer("same", row.left, row.right, gain=row.gain) for row in rows]
+        else:
+            with self.lock:
+                costs = self.costs(who or self._only)
+            state = state_of(self.job, fit.model, fit.q, fit.given)
+            found = choose_questions(fit.model, state, n, self.kinds, costs, self.rng)
+            if max((offer.gain for offer in found), default=0.0) > LEAST_GAIN:
+                offers = list(found)
+        return [(self.job.subject(*offer[:4]), offer) for offer in offers]
 
-    def costs(self, who: str) -> Costs:
+    def costs(self, who: str | None) -> Costs:
         """Return what each kind of question costs: as given, or as long as it takes this person.
 
         A kind that was not timed yet costs as much as usual beside one that was.
         """
         costs = self._costs
+        if who is None:
+            return costs
         seconds = self.log.median_seconds(who) if self._is_timed else {}
         if seconds:
             timed = max(seconds, key=seconds.__getitem__)

@@ -18,8 +18,10 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,14 +86,6 @@ class FittedSession(NamedTuple):
     n_checks: int  # links and labels that tell how far to trust the crowd
 
 
-class _Start(NamedTuple):
-    """A fit that a later one may go on from."""
-
-    model: Estimator
-    ids: frozenset[int]  # of the answers that it knew
-    link_error: LinkRate
-
-
 class Fits:
     """The last fit, and when it is out of date.
 
@@ -115,9 +109,9 @@ class Fits:
         self._link_error = link_error
         self._new_model = new_model
         self._inputs = f"{job.inputs()} {link_error!r}"
-        self._own: Floats | None = None  # by plain VB, what the responses of each task alone say
         self.made: FittedSession | None = None  # the last fit to what is here now
-        self._start: _Start | None = None  # where the next fit may go on from
+        # Where the next fit may go on from: a model, the answers it knew, how it read links.
+        self._start: tuple[Estimator, frozenset[int], LinkRate] | None = None
         self.history, stored = storage.fits()
         if stored is not None:
             self._restore(stored)
@@ -137,10 +131,6 @@ class Fits:
             return fit
         return self._make(now, is_final=final or fit is None)
 
-    def last(self, now: Snapshot) -> FittedSession:
-        """Return the last fit, whatever answers it knows; the first one is made."""
-        return self.made or self.current(now)
-
     def _make(self, known: Snapshot, *, is_final: bool) -> FittedSession:
         """Fit, and keep the fit in the file; memory never runs ahead of it."""
         model, given, link_error, is_soft = self._fitted(known.answers, is_final=is_final)
@@ -151,7 +141,7 @@ class Fits:
         self._storage.set_fit(point, StoredModel(known.seen, self._inputs, _packed(fit)))
         self.history.append(point)
         self.made = fit
-        self._start = _Start(model, known.ids, link_error)
+        self._start = model, known.ids, link_error
         return fit
 
     def _as_made(
@@ -184,7 +174,7 @@ class Fits:
         except ValueError as error:
             note("session-model-unreadable", path=self._storage.path, reason=error)
             return
-        self._start = _Start(model, known.ids, about["link_error"])
+        self._start = model, known.ids, about["link_error"]
         if stored.inputs == self._inputs:
             n_loose = about.pop("n_loose")
             given = AnsweredJob(model.responses_, model.links_, model.gold_, weighed, n_loose)
@@ -218,22 +208,21 @@ class Fits:
         the workers counts for every task. A fit that starts from the votes goes by plain VB.
         """
         rate = self._link_error if isinstance(self._link_error, int | float) else None
-        if self.made is not None:
-            own = own_probabilities(self.made.model)
-            given = fallible(self._job, answers, own, rate)
-            link_error = self._reading(given)
-            start = self._start_for(link_error, answers)
-            if start is not None:
-                return given, link_error, start
-        if self._own is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InputNote)
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                self._own = own_probabilities(VariationalBayes().fit(self._job.responses))
-        given = fallible(self._job, answers, self._own, rate)
+        made = self.made
+        own = self._by_responses if made is None else own_probabilities(made.model)
+        given = fallible(self._job, answers, own, rate)
         link_error = self._reading(given)
-        start = self._start_for(link_error, answers) if self.made is None else None
+        start = self._start_for(link_error, answers)
+        if start is None and made is not None:
+            given = fallible(self._job, answers, self._by_responses, rate)
+            link_error = self._reading(given)
         return given, link_error, start
+
+    @cached_property
+    def _by_responses(self) -> Floats:
+        """What the responses of each task alone say, by plain VB."""
+        with _without_notes():
+            return own_probabilities(VariationalBayes().fit(self._job.responses))
 
     def _reading(self, given: AnsweredJob) -> LinkRate:
         """Return how links are read where answers may err: as the caller says, or by what there is.
@@ -253,10 +242,19 @@ class Fits:
 
     def _start_for(self, link_error: LinkRate, answers: Sequence[Event]) -> Estimator | None:
         """Return the fit to go on from; None: start from the votes."""
-        start = self._start
-        if start is None or start.link_error != link_error:
+        if self._start is None:
             return None
-        return start.model if start.ids <= {event.id for event in answers} else None
+        model, ids, read = self._start
+        is_beyond = read == link_error and ids <= {event.id for event in answers}
+        return model if is_beyond else None
+
+
+@contextmanager
+def _without_notes() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNote)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def _packed(fit: FittedSession) -> bytes:
@@ -354,9 +352,7 @@ class Background:
 
     def _run(self) -> None:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InputNote)
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with _without_notes():
                 while self.work_once():
                     pass
         except BaseException as error:
@@ -409,10 +405,9 @@ class Background:
         with self._desk.lock:
             answered = self._desk.log.answered()
         while True:
-            offers = self._desk.offers_by(fit, n)
-            chosen = [(self._desk.job.subject(*offer[:4]), offer) for offer in offers]
+            chosen = self._desk.choose(n, fit=fit)
             n_new = sum(subject not in answered for subject, _ in chosen)
-            if n_new >= n_wanted or len(offers) < n or n >= MOST_AHEAD:
+            if n_new >= n_wanted or len(chosen) < n or n >= MOST_AHEAD:
                 break
             n *= 4
         with self._desk.lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,27 +24,44 @@ from tiebreak.wording import counted, first_few
 SHOWN = 3  # tasks and classes that describe a job
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """Responses, and the links, known labels and texts that came with them.
 
-    `links` are in the codes of `responses.tasks`. `key` has the text of each task's id in the
-    file of a session, `class_key` that of each class. `wording` says in what sense tasks are the
-    same.
+    Read from whatever was handed over, and checked as a fit would: links that cannot all hold are
+    refused, unless they may err. `links` are in the codes of `responses.tasks`. `key` has the text
+    of each task's id in the file of a session, `class_key` that of each class. `wording` says in
+    what sense tasks are the same.
     """
 
-    responses: Responses
-    links: Links | None
-    gold: Gold | None
-    texts: Mapping[int, str]
-    among: tuple[Hashable, ...] | None
-    marks: Marks
-    key: tuple[str, ...] = field(repr=False)
-    code: Mapping[str, int] = field(repr=False)
-    class_key: tuple[str, ...] = field(repr=False)
-    class_code: Mapping[str, int] = field(repr=False)
-    class_texts: Mapping[int, str] = field(repr=False)
-    wording: str | None = None
+    def __init__(
+        self,
+        responses: Any,
+        links: Any = None,
+        gold: Any = None,
+        *,
+        texts: Any = None,
+        class_texts: Any = None,
+        wording: str | None = None,
+        among: Any = None,
+        links_may_err: bool = False,
+    ) -> None:
+        crowd = tables.read_responses(responses)
+        inputs = read_and_check_inputs(
+            crowd, links, gold, soft_links=links_may_err, asker="session"
+        )
+        tasks, classes = crowd.tasks, inputs.responses.classes
+        self.responses: Responses = inputs.responses
+        self.links = None if inputs.links is None else _in_codes(inputs.links, tasks)
+        self.gold: Gold | None = inputs.gold
+        self.wording = wording
+        self.key = _keys(tasks)
+        self.code = {text: code for code, text in enumerate(self.key)}
+        self.class_key = _keys(classes)
+        self.class_code = {text: code for code, text in enumerate(self.class_key)}
+        self.marks = _marks(self.key, crowd.classes)
+        self.texts = {} if texts is None else read_texts(texts, tasks)
+        self.class_texts = {} if class_texts is None else read_texts(class_texts, classes, "class")
+        self.among = None if among is None else tasks_among(tasks, among)
 
     def name(self, key: str | None) -> Hashable:
         """Return the caller's id of a task."""
@@ -126,43 +143,6 @@ class Job:
         return digest.hexdigest()
 
 
-def take_job(
-    responses: Any,
-    links: Any = None,
-    gold: Any = None,
-    texts: Any = None,
-    among: Any = None,
-    *,
-    links_may_err: bool = False,
-    class_texts: Any = None,
-    wording: str | None = None,
-) -> Job:
-    """Read whatever was handed over, and check it as a fit would.
-
-    Links that cannot all hold are refused, unless they may err.
-    """
-    crowd = tables.read_responses(responses)
-    inputs = read_and_check_inputs(crowd, links, gold, soft_links=links_may_err, asker="session")
-    tasks = crowd.tasks
-    classes = inputs.responses.classes
-    key = _keys(tasks)
-    class_key = _keys(classes)
-    return Job(
-        inputs.responses,
-        None if inputs.links is None else _in_codes(inputs.links, tasks),
-        inputs.gold,
-        {} if texts is None else read_texts(texts, tasks),
-        None if among is None else tasks_among(tasks, among),
-        _marks(key, crowd.classes),
-        key,
-        {text: code for code, text in enumerate(key)},
-        class_key,
-        {text: code for code, text in enumerate(class_key)},
-        {} if class_texts is None else read_class_texts(class_texts, classes),
-        wording,
-    )
-
-
 def _in_codes(links: Links, tasks: Ids) -> Links:
     """Return links in the codes of these tasks, without must-links from a task to itself.
 
@@ -173,36 +153,27 @@ def _in_codes(links: Links, tasks: Ids) -> Links:
     return links.select(links.left != links.right)
 
 
-def read_texts(source: Any, tasks: Ids) -> dict[int, str]:
-    """Read what tasks look like: a mapping of task to text, or a table of task, text.
+def read_texts(source: Any, ids: Ids, of: str = "task") -> dict[int, str]:
+    """Read what tasks look like, or what classes mean: a mapping of id to text, or a table.
 
-    Returns texts by code of task.
+    Returns texts by code.
 
     >>> read_texts({"a": "A cat.", "b": "A dog."}, Ids(["b", "a"]))
     {1: 'A cat.', 0: 'A dog.'}
-    """
-    is_table = isinstance(source, Mapping) and {"task", "text"} <= set(source)
-    is_mapping = isinstance(source, Mapping) and not (
-        is_table and not isinstance(source["task"], str)
-    )
-    found, unknown = by_code(source if is_mapping else tables.read_texts(source), tasks)
-    if unknown:
-        note("texts-unused", names=unknown, of="tasks without responses")
-    if len(found) < len(tasks):
-        note("texts-missing", n=len(tasks) - len(found), n_tasks=len(tasks))
-    return found
-
-
-def read_class_texts(source: Any, classes: Ids) -> dict[int, str]:
-    """Read what classes mean: a mapping of class to text, or a table of class, text.
-
-    >>> read_class_texts({"cat": "Any feline."}, Ids(["cat", "dog"]))
+    >>> read_texts({"class": ["cat"], "text": ["Any feline."]}, Ids(["cat", "dog"]), "class")
     {0: 'Any feline.'}
     """
-    is_mapping = isinstance(source, Mapping) and not {"class", "text"} <= set(source)
-    found, unknown = by_code(source if is_mapping else tables.read_class_texts(source), classes)
+    is_mapping = isinstance(source, Mapping)
+    is_table = is_mapping and {of, "text"} <= set(source) and not isinstance(source[of], str)
+    if not is_mapping or is_table:
+        read = tables.read_texts if of == "task" else tables.read_class_texts
+        source = read(source)
+    found, unknown = by_code(source, ids)
     if unknown:
-        note("texts-unused", names=unknown, of="classes that nobody uses")
+        strangers = "tasks without responses" if of == "task" else "classes that nobody uses"
+        note("texts-unused", names=unknown, of=strangers)
+    if of == "task" and len(found) < len(ids):
+        note("texts-missing", n=len(ids) - len(found), n_tasks=len(ids))
     return found
 
 

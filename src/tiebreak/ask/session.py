@@ -6,16 +6,15 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any, Self, cast
 
 from tiebreak.arguments import NAME, checks, of_type, optional
 from tiebreak.ask.contradictions import as_answer
 from tiebreak.ask.desk import Desk, Person
-from tiebreak.ask.fitting import Background
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName
+from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName, Subject
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote, choices_for
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING
@@ -101,7 +100,8 @@ class Session:
         self._job: Job = desk.job
         self._by = Person(who, secrets.token_hex(8) if run is None else run)
         self._owns_desk = owns_desk
-        self._queue: deque[Question] = deque()
+        self._queue: deque[Question] = deque()  # put back, or to be asked again
+        self._batch: list[tuple[Subject, Offer]] = []  # chosen without a worker
         self._open: Question | None = None
         self._shown_at = time.monotonic()
         self._nothing_left = False
@@ -264,70 +264,53 @@ class Session:
         if self.progress().finished is not None:
             return None
         background = self._desk.background
+        if background is None and self._desk.needs_fit():
+            self._batch = []  # enough is known to choose better ones
+        put_back = (self._queue.popleft() for _ in range(len(self._queue)))
+        question = self._first(put_back) or self._first_chosen()
         if background is None:
-            if self._desk.needs_fit():  # enough is known to choose better ones
-                self._queue.clear()
-            question = self._first_open() or self._first_of_new_batches() or self._first_skipped()
-            self._nothing_left = question is None and self.progress().finished is None
-            return question
-        question = self._first_open() or self._first_of_chosen(background)
-        if question is None and background.knows_all():
-            question = self._first_skipped()
-        if question is None:
+            question = question or self._first_of_new_batches()
+        if question is None and (background is None or background.knows_all()):
+            skipped = self._desk.log.skipped_in(self._by.run)
+            question = self._first(map(self._again, skipped))
+        if question is None and background is not None:
             background.raise_if_ended()
-            self._nothing_left = True
             background.wake(self.who, is_short=not background.knows_all())
+        self._nothing_left = question is None and self.progress().finished is None
         return question
 
-    def _first_of_chosen(self, background: Background) -> Question | None:
-        is_soft = self.progress().is_soft
+    def _first(self, questions: Iterable[Question]) -> Question | None:
+        """Reserve the first question that is still open."""
+        progress = self.progress()
+        if progress.finished is not None:
+            return None
+        return self._desk.reserve(questions, self._by, may_follow=progress.is_soft)
+
+    def _first_chosen(self) -> Question | None:
+        """Reserve the best question that was chosen, here or by the worker."""
+        background = self._desk.background
+        chosen = self._batch if background is None else background.chosen
         barred = self._desk.declined(self._by)
-        barred |= self._desk.log.answered(self.who if is_soft else None)
-        free = [offer for subject, offer in background.chosen if subject not in barred]
-        asked = (self._asked(offer) for offer in self._worth_asking(free))
-        return self._desk.reserve(asked, self._by, may_follow=is_soft)
+        barred |= self._desk.log.answered(self.who if self.progress().is_soft else None)
+        free = [offer for subject, offer in chosen if subject not in barred]
+        return self._first(map(self._asked, self._worth_asking(free)))
 
     def _first_of_new_batches(self) -> Question | None:
         """Choose anew as long as others, in the meantime, take all that was chosen."""
         question = chosen_for = None
         while question is None:
             self._desk.catch_up()
-            now = self._desk.log.last, self._desk.declined(self._by)
+            declined = self._desk.declined(self._by)
+            now = self._desk.log.last, declined
             if now == chosen_for:
                 break
             chosen_for = now
-            self._choose_batch()
-            question = self._first_open()
+            n = self._desk.batch + len(declined)
+            if self._desk.last_fit().is_soft:  # what this person said already may come up again
+                n += len(self._desk.log.answered(self.who))
+            self._batch = self._desk.choose(n, self.who)
+            question = self._first_chosen()
         return question
-
-    def _first_open(self) -> Question | None:
-        """Reserve the first question of the queue that is still worth asking."""
-        progress = self.progress()
-        if progress.finished is not None:
-            return None
-        queued = (self._queue.popleft() for _ in range(len(self._queue)))
-        return self._desk.reserve(queued, self._by, may_follow=progress.is_soft)
-
-    def _first_skipped(self) -> Question | None:
-        """Reserve the first question that was put off in this sitting."""
-        skipped = self._desk.log.skipped_in(self._by.run)
-        self._queue.extend(self._again(event) for event in skipped)
-        return self._first_open()
-
-    def _choose_batch(self) -> None:
-        """Fit to all answers and queue a new batch; none where nothing is worth asking."""
-        self._desk.catch_up()
-        batch = self._desk.batch
-        declined = self._desk.declined(self._by)
-        n_more = len(declined)
-        if self._desk.last_fit().is_soft:  # what this person said already may come up again
-            n_more += len(self._desk.log.answered(self.who))
-        offers = self._desk.offers(self.who, batch + n_more)
-        if self.progress().finished is not None:
-            return
-        questions = (self._asked(offer) for offer in self._worth_asking(offers))
-        free = [each for each in questions if self._desk.subject(each) not in declined]
-        self._queue.extend(free[: batch + n_more - len(declined)])
 
     def _worth_asking(self, offers: list[Offer]) -> list[Offer]:
         """Leave out questions that promise less than the caller asked for."""
