@@ -183,7 +183,7 @@ def measure(
     sections: Found = {}
     for key, section in SECTIONS.items():
         tell(section.title.lower())
-        sections[key] = section.measure(subject)
+        sections[key] = _plain(section.measure(subject))
     responses = model.responses_
     return {
         "format": FORMAT,
@@ -268,18 +268,22 @@ def _now() -> datetime:
     return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
 
 
-def _known(value: float | None) -> float | None:
-    """Return a number that JSON can hold; nan is not known."""
-    return None if value is None or not np.isfinite(value) else float(value)
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: arrays as lists, and None for nan, which is not known."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _histogram(shares: Floats) -> Found:
     """Count shares in bins of equal width from 0 to 1."""
     bin_of = np.minimum((BINS * shares).astype(np.int64), BINS - 1)
-    return {
-        "edges": [round(k / BINS, 4) for k in range(BINS + 1)],
-        "counts": np.bincount(bin_of, minlength=BINS).tolist(),
-    }
+    edges = [round(k / BINS, 4) for k in range(BINS + 1)]
+    return {"edges": edges, "counts": np.bincount(bin_of, minlength=BINS)}
 
 
 # Labels
@@ -294,23 +298,22 @@ def _labels(subject: Subject) -> Found | None:
     n_of_class = np.bincount(labels.label, minlength=n_classes)
     total = np.bincount(labels.label, stated, minlength=n_classes)
     doubtful = np.bincount(labels.label[stated < SURE], minlength=n_classes)
-    prior = np.asarray(subject.model.class_prior_)
     order = np.argsort(-n_of_class, kind="stable")[:MOST_CLASSES]
     return {
         "n_tasks": len(labels),
         "n_classes": n_classes,
         "doubtful_below": SURE,
-        "n_doubtful": int((stated < SURE).sum()),
-        "expected_wrong": float((1.0 - stated).sum()),
+        "n_doubtful": (stated < SURE).sum(),
+        "expected_wrong": (1.0 - stated).sum(),
         **_histogram(stated),
-        "n_without_label": int((n_of_class == 0).sum()),
+        "n_without_label": (n_of_class == 0).sum(),
         "classes": [
             {
                 "class": name(labels.classes[k]),
-                "labels": int(n_of_class[k]),
-                "prior": float(prior[k]),
-                "mean_probability": _known(total[k] / n_of_class[k]) if n_of_class[k] else None,
-                "doubtful": int(doubtful[k]),
+                "labels": n_of_class[k],
+                "prior": subject.model.class_prior_[k],
+                "mean_probability": total[k] / n_of_class[k] if n_of_class[k] else None,
+                "doubtful": doubtful[k],
             }
             for k in order.tolist()
         ],
@@ -338,30 +341,26 @@ def _from_vote(subject: Subject) -> Found | None:
     n_tasks, n_classes = responses.n_tasks, responses.n_classes
     cell = responses.task_of_each().astype(np.int64) * n_classes + responses.label_of_each()
     votes = np.bincount(cell, responses.weight, n_tasks * n_classes).reshape(-1, n_classes)
-    most = votes.max(axis=1, keepdims=True)
-    is_top = votes >= most * (1.0 - TIED)
+    is_top = votes >= votes.max(axis=1, keepdims=True) * (1.0 - TIED)
     label = model.labels_.label
     differs = ~is_top[np.arange(n_tasks), label]
     if model.gold_ is not None:
         differs[model.gold_.on(model.tasks_, model.classes_).task] = False
     at = np.flatnonzero(differs)
-    q = np.asarray(model.probabilities_)[at]
-    is_top = is_top[at]
+    q, is_top = np.asarray(model.probabilities_)[at], is_top[at]
     vote = np.where(is_top, q, -1.0).argmax(axis=1)
-    mine = q[np.arange(len(at)), label[at]]
-    its = q[np.arange(len(at)), vote]
+    mine, its = (q[np.arange(len(at)), each] for each in (label[at], vote))
     first = np.lexsort((at, its - mine))[:MOST_DIFFERENT]
     cards = _cards(subject, at[first].tolist())
-    gain = float((mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum())
-    n_labels, n_workers = len(model.labels_), len(model.workers_)
-    has_gold = model.gold_ is not None
+    from_vote = FromVote(len(at), (mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum())
+    n_labels, n_workers, has_gold = len(label), len(model.workers_), model.gold_ is not None
     return {
         "n_differ": len(at),
         "n_tasks": n_labels,
-        "expected_right": gain if n_workers > FEW_WORKERS else None,
-        "sentence": FromVote(len(at), gain).sentence(n_labels, n_workers, has_gold=has_gold),
+        "expected_right": from_vote.expected_right if n_workers > FEW_WORKERS else None,
+        "sentence": from_vote.sentence(n_labels, n_workers, has_gold=has_gold),
         "tasks": [
-            card | {"vote": name(model.classes_[int(vote[i])]), "vote_probability": float(its[i])}
+            card | {"vote": name(model.classes_[int(vote[i])]), "vote_probability": its[i]}
             for card, i in zip(cards, first.tolist(), strict=True)
         ],
     }
@@ -400,9 +399,9 @@ def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
             {
                 "task": name(model.tasks_[task]),
                 "label": name(model.classes_[label]),
-                "probability": None if stated is None else float(stated[task]),
+                "probability": None if stated is None else stated[task],
                 "second": None if second is None else name(model.classes_[second]),
-                "second_probability": None if second is None else float(q[second]),
+                "second_probability": None if second is None else q[second],
                 "n_votes": len(given),
                 "votes": _votes(model, workers, given),
                 "text": subject.text(task),
@@ -422,7 +421,7 @@ def _votes(model: Estimator, workers: Any, given: Any) -> list[Found]:
         shown = [clip(model.workers_[int(w)], 30) for w in who[:left].tolist()]
         left -= len(shown)
         votes.append(
-            {"label": name(model.classes_[int(label[at])]), "n": int(count[at]), "workers": shown}
+            {"label": name(model.classes_[int(label[at])]), "n": count[at], "workers": shown}
         )
     return votes
 
@@ -482,8 +481,8 @@ def _matrices(model: Estimator, found: WorkerAccuracy, poor: list[int]) -> list[
     for title, description, matrix in chosen:
         classes = [name(each) for each in model.classes_]
         names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
-        shown = np.round(merged, 6).tolist()
-        made.append({"title": title, "description": description, "classes": names, "matrix": shown})
+        shown = {"classes": names, "matrix": np.round(merged, 6)}
+        made.append({"title": title, "description": description, **shown})
     return made
 
 
@@ -501,10 +500,10 @@ def _runs(subject: Subject) -> Found | None:
                 "worker": name(each.worker),
                 "group": None if each.group is None else name(each.group),
                 "repeated": each.n_repeated,
-                "self_agreement": _known(each.self_agreement),
+                "self_agreement": each.self_agreement,
                 "both_orders": each.n_both,
-                "flip_rate": _known(each.flip_rate),
-                "first_preference": _known(each.first_preference),
+                "flip_rate": each.flip_rate,
+                "first_preference": each.first_preference,
             }
             for each in rows[:MOST_WORKERS]
         ],
@@ -546,9 +545,9 @@ def _judges(subject: Subject) -> Found | None:
             "worker": name(each.worker),
             "family": name(each.family),
             "own": each.n_own,
-            "preference": _known(each.preference),
-            "low": _known(each.interval[0]),
-            "high": _known(each.interval[1]),
+            "preference": each.preference,
+            "low": each.interval[0],
+            "high": each.interval[1],
         }
         for each in preferences[:MOST_WORKERS]
     ]
@@ -575,13 +574,13 @@ def _judges_by_gold(subject: Subject) -> Found | None:
             {
                 "worker": name(each.worker),
                 "known": each.n_known,
-                "accuracy": _known(each.accuracy),
-                "low": _known(each.interval[0]),
-                "high": _known(each.interval[1]),
+                "accuracy": each.accuracy,
+                "low": each.interval[0],
+                "high": each.interval[1],
             }
             for each in found.judges[:MOST_WORKERS]
         ],
-        "effective": None if found.shared is None else _known(found.shared.effective),
+        "effective": None if found.shared is None else found.shared.effective,
         "sentences": [*(str(each.message) for each in notes), *sentences(found)],
     }
 
@@ -604,13 +603,13 @@ def _shared_errors(subject: Subject) -> Found | None:
         "by_gold": found.by_gold,
         "n_tasks": found.n_tasks,
         "n_workers": len(model.workers_),
-        "mean_correlation": _known(found.mean_correlation),
-        "interval": [_known(end) for end in found.interval],
+        "mean_correlation": found.mean_correlation,
+        "interval": found.interval,
         "responses_per_task": found.n_responses,
         "effective": found.effective,
-        "effective_interval": [_known(end) for end in found.effective_interval],
+        "effective_interval": found.effective_interval,
         "workers": [name(found.workers[at]) for at in chosen.tolist()],
-        "correlation": [[_known(value) for value in row] for row in np.round(matrix, 6)],
+        "correlation": np.round(matrix, 6),
         "n_copies": len(copies),
         "copies": copies[:MOST_CORRELATED],
     }
@@ -667,19 +666,22 @@ def _copies(subject: Subject, found: Dependence) -> list[Found]:
 
     A model may take two who always agree for two good workers; answers alone then tell.
     """
-    pairs = {}
-    for pair in found.copies:
-        why = f"the same wrong label on {pair.n_same:,} of {pair.n_errors:,} tasks on which either "
-        pairs[frozenset((pair.left, pair.right))] = (
-            pair.left, pair.right, pair.n_common, f"{why}errs",
-        )  # fmt: skip
+    pairs = {
+        frozenset((pair.left, pair.right)): (
+            (pair.left, pair.right),
+            pair.n_common,
+            f"the same wrong label on {pair.n_same:,} of {pair.n_errors:,} tasks on which either "
+            "errs",
+        )
+        for pair in found.copies
+    }
     workers = subject.model.workers_
     for each in [] if subject.agreement is None else subject.agreement.copies:
-        left, right = workers[each.first], workers[each.second]
-        pairs.setdefault(frozenset((left, right)), (left, right, each.n_shared, each.reason))
+        ends = workers[each.first], workers[each.second]
+        pairs.setdefault(frozenset(ends), (ends, each.n_shared, each.reason))
     return [
         {"left": name(left), "right": name(right), "common_tasks": n, "why": why}
-        for left, right, n, why in pairs.values()
+        for (left, right), n, why in pairs.values()
     ]
 
 
@@ -692,14 +694,14 @@ def _agreement(subject: Subject) -> Found | None:
         "is_sample": subject.sample is not subject.model,
         "alpha": _alpha(found.alpha),
         "alpha_ordinal": None if found.alpha_ordinal is None else _alpha(found.alpha_ordinal),
-        "fleiss_kappa": _known(found.fleiss_kappa),
-        "cohen_kappa": _known(found.cohen_kappa),
-        "equal_pairs": _known(found.percent),
+        "fleiss_kappa": found.fleiss_kappa,
+        "cohen_kappa": found.cohen_kappa,
+        "equal_pairs": found.percent,
         "spam": [
             {
                 "worker": name(found.workers[each.worker]),
                 "responses": each.n_answers,
-                "kappa": _known(each.kappa),
+                "kappa": each.kappa,
                 "reason": each.reason,
             }
             for each in subject.spam[:MOST_WORKERS]
@@ -709,7 +711,7 @@ def _agreement(subject: Subject) -> Found | None:
 
 
 def _alpha(alpha: Alpha) -> Found:
-    return {"value": _known(alpha.value), "low": _known(alpha.low), "high": _known(alpha.high)}
+    return {"value": alpha.value, "low": alpha.low, "high": alpha.high}
 
 
 def _say_agreement(found: Found) -> list[Sentence]:
@@ -753,8 +755,8 @@ def _links(subject: Subject) -> Found | None:
         "errors": [
             {
                 "source": "all links" if source is None else name(source),
-                "of_same": float(rate.says_different_of_same),
-                "of_different": float(rate.says_same_of_different),
+                "of_same": rate.says_different_of_same,
+                "of_different": rate.says_same_of_different,
             }
             for source, rate in rates[:MOST_LINKS]
         ],
@@ -886,15 +888,14 @@ def _fit(subject: Subject) -> Found:
     model = subject.model
     members = [each._asdict() for each in getattr(model, "members_", ())]
     calibration = None if members else model.calibration_  # an average is not scaled
-    bounds = thinned(model.bounds_, model.n_iter_)
     return {
         "method": clip(repr(model), 300),
         "worker_model": getattr(model, "worker_model_", None),
         "sweeps": model.n_iter_,
         "settled": bool(model.converged_),
-        "bounds": [[iteration, _known(bound)] for iteration, bound in bounds],
-        "dependence": None if calibration is None else float(calibration.dependence),
-        "multiplier": None if calibration is None else float(calibration.multiplier),
+        "bounds": thinned(model.bounds_, model.n_iter_),
+        "dependence": None if calibration is None else calibration.dependence,
+        "multiplier": None if calibration is None else calibration.multiplier,
         "n_gold": 0 if model.gold_ is None else len(model.gold_),
         "members": members,
     }
@@ -931,7 +932,7 @@ def _questions(subject: Subject) -> Found | None:
     return {
         "n_tasks": len(view.tasks_),
         "is_sample": view is not model,
-        "expected_wrong": float((1.0 - np.asarray(model.labels_.probability)).sum()),
+        "expected_wrong": (1.0 - np.asarray(model.labels_.probability)).sum(),
         "kinds": kinds,
     }
 
@@ -971,7 +972,7 @@ def _question(subject: Subject, offer: selection.Offer) -> Found:
         "task": name(offer.task),
         "other": None if offer.other is None else name(offer.other),
         "worker": None if offer.worker is None else name(offer.worker),
-        "gain": float(offer.gain),
+        "gain": offer.gain,
         "texts": [None if text is None else clip(text, 120) for text in texts],
     }
 
