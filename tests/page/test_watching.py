@@ -73,7 +73,7 @@ def test_the_list_is_searched_by_words_class_probability_and_worker(desk: Desk) 
     worker = str(desk.job.responses.workers[0])
     theirs = rows(worker=worker)
     assert theirs
-    assert all(worker in {str(v.worker) for v in desk.votes(row["task"])} for row in theirs)
+    assert all(worker in {str(v.worker) for v in desk.job.votes(row["task"])} for row in theirs)
     assert rows(worker="nobody") == []
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tiebreak.ask.evidence import answered_links
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log
-from tiebreak.ask.results import Answer, Contradiction
+from tiebreak.ask.results import Answer, Contradiction, Question
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError
@@ -43,9 +43,10 @@ class AnswerChains(Chains):
             self.add(task, self._class(label), must=True)
 
     def add_answer(self, event: Event) -> None:
-        """Add an answer."""
-        left, right, must = self.ends(event)
-        self.add(left, right, must=must, origin=event.id)
+        """Add what an answer says of classes; one more vote of a worker says nothing for sure."""
+        if event.is_evidence and not event.is_vote:
+            left, right, must = self.ends(event)
+            self.add(left, right, must=must, origin=event.id)
 
     def ends(self, event: Event) -> tuple[int, int, bool]:
         """Return the two nodes of an answer, and whether it joins them or sets them apart."""
@@ -54,14 +55,16 @@ class AnswerChains(Chains):
             return left, self._job.code[event.right or ""], event.kind == "same"
         return left, self._class(self._job.class_code[event.label or ""]), event.kind != "no"
 
-    def implies_label(self, task: int) -> bool:
-        """Say whether the class of a task follows from what was said."""
-        return any(self.shortest(task, node, same=True) for node in self._classes)
-
-    def implied_is(self, task: int, label: int) -> bool | None:
-        """Return whether a task is of a class, if that follows from what was said."""
-        node = self._job.responses.n_tasks + label
-        return self.implied(task, node) if node in self._classes else None
+    def settle(self, question: Question) -> bool:
+        """Say whether links and answers settle a question already."""
+        job = self._job
+        left = job.code_of(question.left)
+        if question.kind == "same":
+            return self.implied(left, job.code_of(question.right)) is not None
+        if question.kind == "is":
+            node = job.responses.n_tasks + job.code_of_class(question.label)
+            return node in self._classes and self.implied(left, node) is not None
+        return any(self.shortest(left, node, same=True) for node in self._classes)
 
     def against(self, event: Event) -> tuple[str, set[int]] | None:
         """Return the chain that speaks against an answer, in words, and the answers in it."""

@@ -7,12 +7,11 @@ session (`desk.session(who)`) is one person at it.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -29,12 +28,12 @@ from tiebreak.arguments import (
     optional,
     whole,
 )
-from tiebreak.ask.contradictions import AnswerChains, as_answer, contradiction
+from tiebreak.ask.contradictions import AnswerChains, as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
 from tiebreak.ask.fitting import Background, Fits, FittedSession, new_model
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, Kind, Log, Subject, timestamp
-from tiebreak.ask.results import Answer, Contradiction, Finished, Progress, Question, Vote
+from tiebreak.ask.log import Log, Subject
+from tiebreak.ask.results import Answer, Finished, Progress, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.data.gold import Gold
 from tiebreak.errors import OptionError, SessionError, note
@@ -57,13 +56,6 @@ LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is 
 WORTH = number("0 or more, of labels put right for one unit of cost", least=0.0)
 EVIDENCE = 20  # links and labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
-
-
-class Person(NamedTuple):
-    """Somebody who answers, in one sitting: `run` tells apart windows of one person."""
-
-    who: str
-    run: str
 
 
 class Desk:
@@ -228,10 +220,6 @@ class Desk:
             [crowd.tasks[task] for task in new], [crowd.classes[known] for known in new.values()]
         )
 
-    def votes(self, task: Hashable) -> tuple[Vote, ...]:
-        """Return the workers who answered a task, with the label that each gave."""
-        return self.job.votes(task)
-
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit."""
         self.catch_up()
@@ -340,55 +328,35 @@ class Desk:
         """Return what a question is about, as the file has it."""
         return self.job.subject(question.kind, question.left, question.right, question.label)
 
-    def follows(self, question: Question) -> bool:
-        """Say whether links and answers settle a question already."""
-        left = self.job.code_of(question.left)
-        if question.kind == "same":
-            return self.chains.implied(left, self.job.code_of(question.right)) is not None
-        if question.kind == "is":
-            label = self.job.code_of_class(question.label)
-            return self.chains.implied_is(left, label) is not None
-        return self.chains.implies_label(left)
-
-    def declined(self, by: Person) -> set[Subject]:
-        """Return what is open, but not to be asked here and now.
-
-        This person could not tell or skipped it, or others are being asked.
-        """
-        skipped = {event.subject for event in self.log.skipped_in(by.run)}
-        return self.log.unsure_to(by.who) | self.storage.leased(by.run) | skipped
-
-    def reserve(
-        self, questions: Iterable[Question], by: Person, *, may_follow: bool
-    ) -> Question | None:
-        """Return the first question that is still open, kept from others for a while.
-
-        `may_follow` allows those whose answer follows from others, or was given by somebody else,
-        as a check on these; two tasks are never asked about twice.
-        """
-        with self.storage.leasing():
-            self.catch_up()
-            barred = self.log.answered(by.who if may_follow else None) | self.log.unsure_to(by.who)
-            barred |= {subject for subject in self.log.answered() if subject[0] == "same"}
-            barred |= self.storage.leased(by.run)
-            for question in questions:
-                subject = self.subject(question)
-                if subject not in barred and (may_follow or not self.follows(question)):
-                    self.storage.lease(subject, by.run, self.lease)
-                    return question
-        return None
-
-    def release(self, by: Person) -> None:
-        """Give up what was reserved. Where that fails it falls free in a while by itself."""
-        with suppress(SessionError), self.storage.leasing():
-            self.storage.release(by.run)
-
     # What is recorded
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the right to write, knowing all that was written before; then take in the rest."""
+        with self.storage.writing():
+            self.catch_up()
+            yield
+        self.catch_up()
+
     def catch_up(self) -> None:
-        """Take in what was recorded since, here or in another process."""
+        """Take in what was recorded since, here or in another process.
+
+        Refuses what the responses do not have.
+        """
         for event in self.storage.since(self.log.last):
-            self._take(event)
+            for what, name, known in (
+                ("task", event.left, self.job.code),
+                ("task", event.right, self.job.code),
+                ("class", event.label, self.job.class_code),
+            ):
+                if name is not None and name not in known:
+                    path = self.storage.path
+                    raise SessionError("session-names-unknown", path=path, what=what, name=name)
+            self.log.add(event)
+            if event.kind == "undo":
+                self._chains = None  # a graph does not shrink: made anew when needed
+            elif self._chains is not None:
+                self._chains.add_answer(event)
 
     @property
     def chains(self) -> AnswerChains:
@@ -396,131 +364,8 @@ class Desk:
         if self._chains is None:
             self._chains = AnswerChains(self.job)
             for event in self.log.evidence():
-                if not event.is_vote:
-                    self._chains.add_answer(event)
+                self._chains.add_answer(event)
         return self._chains
-
-    def answer(
-        self, question: Question, kind: Kind, label: str | None, seconds: float | None, by: Person
-    ) -> tuple[Event, Contradiction | None]:
-        """Record an answer, once; say what it contradicts. `label` is as the file has it."""
-        event = self._event(question, kind, label, by)._replace(seconds=seconds)
-        with self._writing(by):
-            known = self._recorded(event)
-            if known is not None:
-                return known, None
-            found = self._contradicted(event) if event.is_evidence else None
-            event = self.storage.append(event)
-        self._take(event)
-        return event, found and Contradiction(event.id, found.chain, found.earlier)
-
-    def skip(self, question: Question, by: Person) -> None:
-        """Record that a question was put off."""
-        # A skipped question may be answered later: only its answer bears its token.
-        event = self._event(question, "skip", None, by)._replace(token=secrets.token_hex(16))
-        with self._writing(by):
-            event = self.storage.append(event)
-        self._take(event)
-
-    def undo(self, id: int | None, by: Person) -> Event | None:
-        """Take back an answer or skip, the last own one where no id is given."""
-        with self._writing(by):
-            event = self.log.last_of(*by) if id is None else self.log.get(id)
-            if event is None and id is None:
-                return None
-            if event is None:
-                raise OptionError("answer-not-there", id=id, what="undo")
-            undo = self.storage.append(_about(event.id, "undo", by))
-        self._take(undo)
-        return event
-
-    def keep(self, id: int, by: Person) -> None:
-        """Record that an answer stands although it contradicts others."""
-        with self._writing():
-            if id not in self.log.answers:
-                raise OptionError("answer-not-there", id=id, what="keep")
-            if id in self.log.kept:
-                return
-            event = self.storage.append(_about(id, "keep", by))
-        self._take(event)
-
-    def pending(self, by: Person) -> Contradiction | None:
-        """Return the contradiction that this person's last answer is in, unless it is kept."""
-        self.catch_up()
-        own = [event for event in self.log.evidence() if event.who == by.who]
-        if not own or own[-1].id in self.log.kept:
-            return None
-        return self._contradicted(own[-1])
-
-    @contextmanager
-    def _writing(self, by: Person | None = None) -> Iterator[None]:
-        """Hold the right to write, knowing all that was written before.
-
-        The question that somebody who writes was asked is not kept from others any more.
-        """
-        with self.storage.writing():
-            self.catch_up()
-            yield
-            if by is not None:
-                self.storage.release(by.run)
-
-    def _recorded(self, event: Event) -> Event | None:
-        """Return the same answer if it is recorded: a question sent twice, or asked twice."""
-        said = (event.kind, event.label)
-        id = self.log.ids.get(event.token)
-        if id is not None:
-            found = self.log.answers.get(id)
-            if found is None or (found.kind, found.label) != said:
-                raise OptionError("answer-given-before")
-            return found
-        if event.is_evidence and not self.log.has_answered(event.subject, event.who):
-            return None
-        for each in self.log.answers.values():
-            is_twin = each.subject == event.subject and each.is_by_hand == event.is_by_hand
-            if is_twin and (each.who, each.kind, each.label) == (event.who, *said):
-                return each
-        return None
-
-    def _contradicted(self, event: Event) -> Contradiction | None:
-        return contradiction(self.job, self.chains, self.log, event)
-
-    def _event(self, question: Question, kind: Kind, label: str | None, by: Person) -> Event:
-        if question.kind == "is":
-            label = self.job.class_key[self.job.code_of_class(question.label)]
-        return Event(
-            0,
-            question.token,
-            by.run,
-            timestamp(),
-            by.who,
-            kind,
-            self.job.key_of(question.left),
-            None if question.right is None else self.job.key_of(question.right),
-            question=question.kind,
-            label=label,
-        )
-
-    def _take(self, event: Event) -> None:
-        """Take in an event; refuse one about what the responses do not have."""
-        for what, name, known in (
-            ("task", event.left, self.job.code),
-            ("task", event.right, self.job.code),
-            ("class", event.label, self.job.class_code),
-        ):
-            if name is not None and name not in known:
-                raise SessionError(
-                    "session-names-unknown", path=self.storage.path, what=what, name=name
-                )
-        self.log.add(event)
-        if event.kind == "undo":
-            self._chains = None  # a graph does not shrink: made anew when needed
-        elif event.is_evidence and not event.is_vote and self._chains is not None:
-            self._chains.add_answer(event)
-
-
-def _about(id: int, kind: Kind, by: Person) -> Event:
-    """Return the event that an answer is undone or kept."""
-    return Event(0, secrets.token_hex(16), by.run, timestamp(), by.who, kind, about=id)
 
 
 def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:

@@ -7,18 +7,18 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, cast
 
 from tiebreak.arguments import NAME, checks, of_type, optional
-from tiebreak.ask.contradictions import as_answer
-from tiebreak.ask.desk import Desk, Person
-from tiebreak.ask.job import Job
-from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName, Subject
+from tiebreak.ask.contradictions import as_answer, contradiction
+from tiebreak.ask.desk import Desk
+from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName, Subject, timestamp
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote, choices_for
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING
-from tiebreak.errors import OptionError
+from tiebreak.errors import OptionError, SessionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.links import Links
 from tiebreak.selection.offers import Offer
@@ -96,9 +96,10 @@ class Session:
         return session
 
     def _sit(self, desk: Desk, who: str, run: str | None, *, owns_desk: bool) -> None:
-        self._desk = desk
-        self._job: Job = desk.job
-        self._by = Person(who, secrets.token_hex(8) if run is None else run)
+        self.desk = desk  # what is shared with others: the job, the file, the fits
+        self.who = who
+        self._job = desk.job
+        self._run = secrets.token_hex(8) if run is None else run
         self._owns_desk = owns_desk
         self._queue: deque[Question] = deque()  # put back, or to be asked again
         self._batch: list[tuple[Subject, Offer]] = []  # chosen without a worker
@@ -107,34 +108,24 @@ class Session:
         self._nothing_left = False
         self._is_worth_too_little = False
 
-    @property
-    def desk(self) -> Desk:
-        """What is shared with others: the job, the file, the fits."""
-        return self._desk
-
-    @property
-    def who(self) -> str:
-        """The name of the person who answers."""
-        return self._by.who
-
     def next(self) -> Question | None:
         """Return the next question, the same one until it is answered; None where it ends.
 
         `progress().finished` says why it ended.
         """
         looked = time.monotonic() - self._shown_at
-        if self._open is not None and self._desk.background and looked > self._desk.lease:
+        if self._open is not None and self.desk.background and looked > self.desk.lease:
             self._queue.appendleft(self._open)  # it is not kept from others any more
             self._open = None
         if self._open is None:
-            self._desk.catch_up()
+            self.desk.catch_up()
             self._open = self._choose()
             self._shown_at = time.monotonic()
         return self._open
 
     def is_waiting(self) -> bool:
         """Say whether there may be a next question once the worker has looked again."""
-        background = self._desk.background
+        background = self.desk.background
         is_out = self._open is None and self._nothing_left
         return is_out and background is not None and not background.knows_all()
 
@@ -163,14 +154,24 @@ class Session:
         looked = time.monotonic() - self._shown_at
         seconds = round(looked, 3) if is_open and looked <= LONGEST_LOOK else None
         kind, label = self._as_recorded(question, says)
-        event, found = self._desk.answer(question, kind, label, seconds, self._by)
+        event = self._event(kind, question, label)._replace(token=question.token, seconds=seconds)
+        found = None
+        with self.desk.writing():
+            known = self._recorded(event)
+            if known is None:
+                found = contradiction(self._job, self.desk.chains, self.desk.log, event)
+                event = self.desk.storage.append(event)
+            self.desk.storage.release(self._run)
         self._put_back_unless(question)
-        return as_answer(self._job, event, found)
+        found = found and replace(found, answer=event.id)
+        return as_answer(self._job, known or event, found)
 
     @checks(question=Question)
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
-        self._desk.skip(question, self._by)
+        with self.desk.writing():
+            self.desk.storage.append(self._event("skip", question))
+            self.desk.storage.release(self._run)
         self._put_back_unless(question)
 
     @checks(answer=optional(AN_ANSWER))
@@ -179,9 +180,16 @@ class Session:
 
         The question comes next. Undoing is recorded too: the file forgets nothing.
         """
-        event = self._desk.undo(answer.id if isinstance(answer, Answer) else answer, self._by)
-        if event is None:
-            return None
+        id = answer.id if isinstance(answer, Answer) else answer
+        log, storage = self.desk.log, self.desk.storage
+        with self.desk.writing():
+            event = log.last_of(self.who, self._run) if id is None else log.get(id)
+            if event is None and id is None:
+                return None
+            if event is None:
+                raise OptionError("answer-not-there", id=id, what="undo")
+            storage.append(self._event("undo")._replace(about=event.id))
+            storage.release(self._run)
         again = self._again(event)
         self._put_back_unless(again)
         self._queue.appendleft(again)
@@ -191,47 +199,58 @@ class Session:
     @checks(answer=AN_ANSWER)
     def keep(self, answer: Answer | int) -> None:
         """Let an answer stand although it contradicts others: answers count as fallible then."""
-        self._desk.keep(answer.id if isinstance(answer, Answer) else answer, self._by)
+        id = answer.id if isinstance(answer, Answer) else answer
+        with self.desk.writing():
+            if id not in self.desk.log.answers:
+                raise OptionError("answer-not-there", id=id, what="keep")
+            if id not in self.desk.log.kept:
+                self.desk.storage.append(self._event("keep")._replace(about=id))
 
     def contradiction(self) -> Contradiction | None:
         """Return the contradiction that this person's last answer is in, unless it is kept."""
-        return self._desk.pending(self._by)
+        self.desk.catch_up()
+        log = self.desk.log
+        own = [event for event in log.evidence() if event.who == self.who]
+        if not own or own[-1].id in log.kept:
+            return None
+        return contradiction(self._job, self.desk.chains, log, own[-1])
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""
-        return self._desk.answers()
+        return self.desk.answers()
 
     def links(self) -> Links:
         """Return the answers that are links, "no" among them, with the person that gave each."""
-        return self._desk.links()
+        return self.desk.links()
 
     def labels(self) -> Gold:
         """Return the labels that were answered; tasks that were given different ones left out."""
-        return self._desk.labels()
+        return self.desk.labels()
 
     def model(self) -> Estimator:
         """Return the model that knows all answers; fitted anew where there are new ones."""
-        return self._desk.model()
+        return self.desk.model()
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return the workers who answered a task, with the label that each gave."""
-        return self._desk.votes(task)
+        return self._job.votes(task)
 
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit.
 
         The first call for a new file fits the model, which takes a while; later ones are quick.
         """
-        progress = self._desk.progress()
+        progress = self.desk.progress()
         if progress.finished is None and self._nothing_left:
             return replace(progress, finished="worth" if self._is_worth_too_little else "nothing")
         return progress
 
     def close(self) -> None:
         """Close the session, and its file unless others share it; what was answered stays."""
-        self._desk.release(self._by)
+        with suppress(SessionError), self.desk.storage.leasing():  # else it falls free in a while
+            self.desk.storage.release(self._run)
         if self._owns_desk:
-            self._desk.close()
+            self.desk.close()
 
     def __enter__(self) -> Self:
         return self
@@ -252,26 +271,84 @@ class Session:
         allowed = ", ".join(repr(str(each)) for each in (*question.choices, UNSURE))
         raise OptionError("answer-not-offered", allowed=allowed, answer=says)
 
+    def _event(
+        self, kind: Kind, question: Question | None = None, label: str | None = None
+    ) -> Event:
+        """Return what this person does now, to be recorded; `label` is as the file has it."""
+        event = Event(0, secrets.token_hex(16), self._run, timestamp(), self.who, kind)
+        if question is None:
+            return event
+        if question.kind == "is":
+            label = self._job.class_key[self._job.code_of_class(question.label)]
+        right = None if question.right is None else self._job.key_of(question.right)
+        left = self._job.key_of(question.left)
+        return event._replace(left=left, right=right, question=question.kind, label=label)
+
+    def _recorded(self, event: Event) -> Event | None:
+        """Return the same answer if it is recorded: a question sent twice, or asked twice."""
+        log, said = self.desk.log, (event.kind, event.label)
+        id = log.ids.get(event.token)
+        if id is not None:
+            found = log.answers.get(id)
+            if found is None or (found.kind, found.label) != said:
+                raise OptionError("answer-given-before")
+            return found
+        if event.is_evidence and not log.has_answered(event.subject, event.who):
+            return None
+        for each in log.answers.values():
+            is_twin = each.subject == event.subject and each.is_by_hand == event.is_by_hand
+            if is_twin and (each.who, each.kind, each.label) == (event.who, *said):
+                return each
+        return None
+
     def _put_back_unless(self, done: Question) -> None:
         """Let the question that was open, unless it is done with, be the next."""
         if self._open is not None and self._open.token != done.token:
             self._queue.appendleft(self._open)
         self._open = None
 
+    def _declined(self) -> set[Subject]:
+        """Return what is open, but not to be asked here and now.
+
+        This person could not tell or skipped it, or others are being asked.
+        """
+        log = self.desk.log
+        skipped = {event.subject for event in log.skipped_in(self._run)}
+        return log.unsure_to(self.who) | self.desk.storage.leased(self._run) | skipped
+
+    def _reserve(self, questions: Iterable[Question], *, may_follow: bool) -> Question | None:
+        """Return the first question that is still open, kept from others for a while.
+
+        `may_follow` allows those whose answer follows from others, or was given by somebody else,
+        as a check on these; two tasks are never asked about twice.
+        """
+        desk, log = self.desk, self.desk.log
+        with desk.storage.leasing():
+            desk.catch_up()
+            barred = log.answered(self.who if may_follow else None) | log.unsure_to(self.who)
+            barred |= {subject for subject in log.answered() if subject[0] == "same"}
+            barred |= desk.storage.leased(self._run)
+            for question in questions:
+                subject = desk.subject(question)
+                if subject not in barred and (may_follow or not desk.chains.settle(question)):
+                    desk.storage.lease(subject, self._run, desk.lease)
+                    return question
+        return None
+
     def _choose(self) -> Question | None:
         """Return the next question, kept from others. With a worker nothing is fitted here."""
         self._nothing_left = self._is_worth_too_little = False
         if self.progress().finished is not None:
             return None
-        background = self._desk.background
-        if background is None and self._desk.needs_fit():
+        background = self.desk.background
+        if background is None and self.desk.needs_fit():
             self._batch = []  # enough is known to choose better ones
         put_back = (self._queue.popleft() for _ in range(len(self._queue)))
         question = self._first(put_back) or self._first_chosen()
         if background is None:
             question = question or self._first_of_new_batches()
         if question is None and (background is None or background.knows_all()):
-            skipped = self._desk.log.skipped_in(self._by.run)
+            skipped = self.desk.log.skipped_in(self._run)
             question = self._first(map(self._again, skipped))
         if question is None and background is not None:
             background.raise_if_ended()
@@ -284,14 +361,14 @@ class Session:
         progress = self.progress()
         if progress.finished is not None:
             return None
-        return self._desk.reserve(questions, self._by, may_follow=progress.is_soft)
+        return self._reserve(questions, may_follow=progress.is_soft)
 
     def _first_chosen(self) -> Question | None:
         """Reserve the best question that was chosen, here or by the worker."""
-        background = self._desk.background
+        background = self.desk.background
         chosen = self._batch if background is None else background.chosen
-        barred = self._desk.declined(self._by)
-        barred |= self._desk.log.answered(self.who if self.progress().is_soft else None)
+        barred = self._declined()
+        barred |= self.desk.log.answered(self.who if self.progress().is_soft else None)
         free = [offer for subject, offer in chosen if subject not in barred]
         return self._first(map(self._asked, self._worth_asking(free)))
 
@@ -299,22 +376,22 @@ class Session:
         """Choose anew as long as others, in the meantime, take all that was chosen."""
         question = chosen_for = None
         while question is None:
-            self._desk.catch_up()
-            declined = self._desk.declined(self._by)
-            now = self._desk.log.last, declined
+            self.desk.catch_up()
+            declined = self._declined()
+            now = self.desk.log.last, declined
             if now == chosen_for:
                 break
             chosen_for = now
-            n = self._desk.batch + len(declined)
-            if self._desk.last_fit().is_soft:  # what this person said already may come up again
-                n += len(self._desk.log.answered(self.who))
-            self._batch = self._desk.choose(n, self.who)
+            n = self.desk.batch + len(declined)
+            if self.desk.last_fit().is_soft:  # what this person said already may come up again
+                n += len(self.desk.log.answered(self.who))
+            self._batch = self.desk.choose(n, self.who)
             question = self._first_chosen()
         return question
 
     def _worth_asking(self, offers: list[Offer]) -> list[Offer]:
         """Leave out questions that promise less than the caller asked for."""
-        least = self._desk.least_worth
+        least = self.desk.least_worth
         worth = [offer for offer in offers if least is None or not offer.worth < least]
         self._is_worth_too_little = len(worth) < len(offers)
         return worth
