@@ -37,6 +37,7 @@ from tiebreak.selection.adaptive import TaskState
 from tiebreak.selection.asking import task_state, tempered
 from tiebreak.wording import Source
 
+Denial = tuple[int, int, str]  # a task, a class that it is not of, and the person that said so
 LEAST_BELIEF = 0.75  # in a class for it to count as known, where answers may be wrong
 SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err: one
 # answer that the crowd does not contradict is enough; comparisons are priced by the belief
@@ -51,14 +52,6 @@ class AnsweredJob(NamedTuple):
     gold: Gold | None
     weighed: Weighed | None = None  # what was said of single tasks, where it may be wrong
     n_loose: int = 0  # links between tasks of which nothing else was said
-
-
-class Denial(NamedTuple):
-    """That a task is not of a class, in codes, and the person that said so."""
-
-    task: int
-    label: int
-    who: str
 
 
 def trusted(job: Job, answers: Sequence[Event]) -> AnsweredJob:
@@ -137,7 +130,7 @@ def _denied(
         else:
             continue
         if task not in label and weighed.r[place[task], denied] < 0.5:
-            found.setdefault((task, denied), Denial(task, denied, event.who))
+            found.setdefault((task, denied), (task, denied, event.who))
     n_denied = Counter(task for task, _ in found)
     return [
         each
@@ -247,16 +240,16 @@ def answered_links(
         if event.is_link:
             ends.append((left, job.code[event.right or ""], event.kind == "same", event.who))
         elif event.kind == "no" and job.responses.n_classes > 2:
-            denied.append(Denial(left, job.class_code[event.label or ""], event.who))
-    for each in denied:
-        other = example.get(each.label)
-        if other is not None and each.task not in label:
-            ends.append((each.task, other, False, each.who))
-    who, sources = ids.encode([each[3] for each in ends])
+            denied.append((left, job.class_code[event.label or ""], event.who))
+    for task, unlike, by in denied:
+        if unlike in example and task not in label:
+            ends.append((task, example[unlike], False, by))
+    left_of, right_of, must, says = zip(*ends, strict=True) if ends else ((), (), (), ())
+    who, sources = ids.encode(list(says))
     return Links(
-        _codes([each[0] for each in ends]),
-        _codes([each[1] for each in ends]),
-        np.array([each[2] for each in ends], dtype=bool),
+        _codes(left_of),
+        _codes(right_of),
+        np.array(must, dtype=bool),
         job.responses.tasks,
         np.arange(len(ends)),
         who=who,

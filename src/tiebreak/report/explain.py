@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ MOST_VOTES = 12  # in the chart, the strongest; all others are one bar
 MOST_LINKS = 6  # in the chart and in words, the strongest
 LEAST = 1e-3  # no probability is taken to be smaller: one vote or link decides nothing for ever
 MOST = math.log(1e12)  # of the odds, that votes change
+Reached = tuple[int, str, int]  # a task that links lead to, the chain, the row of its first link
 TOLD = math.log(1.2)  # votes and links that change the odds by less are not told in words
 
 
@@ -143,7 +144,7 @@ def explain_tasks(model: Any, tasks: Sequence[int]) -> list[Explanation]:
         return []
     links = _Links(model)
     reached = [links.reach(task) for task in tasks]
-    codes = {*tasks, *(each.task for groups in reached for group in groups for each in group)}
+    codes = {*tasks, *(each[0] for groups in reached for group in groups for each in group)}
     needed = np.array(sorted(codes), dtype=np.int64)
     with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
         q = model.predict(model.responses_.on_tasks(needed)).probabilities
@@ -179,14 +180,6 @@ def chart_of(found: dict[str, Any]) -> Chart | None:
     )
 
 
-class _Reached(NamedTuple):
-    """A task that links lead to."""
-
-    task: int
-    chain: str
-    row: int  # of the first link of the chain
-
-
 class _Links:
     """The links of a model by task, and how often they are right."""
 
@@ -209,44 +202,44 @@ class _Links:
             error = float(np.mean(rates)) if rates else None
         self.right = 1.0 - (error or 0.0)
 
-    def near(self, task: int) -> list[tuple[int, bool, int]]:
-        """Return the tasks at the other ends of a task's links: code, whether must, row."""
+    def near(self, task: int) -> Iterator[tuple[int, bool, int]]:
+        """Yield the tasks at the other ends of a task's links: code, whether must, row."""
         if self.links is None:
-            return []
+            return
         begin, end = np.searchsorted(self.sorted, [task, task + 1])
         rows = self.order[begin:end] % len(self.links)
-        must = self.links.must[rows]
-        return list(zip(self.far[begin:end].tolist(), must.tolist(), rows.tolist(), strict=True))
+        ends = zip(
+            self.far[begin:end].tolist(), self.links.must[rows].tolist(), rows.tolist(), strict=True
+        )
+        yield from (each for each in ends if each[0] != MISSING)
 
-    def reach(self, task: int) -> list[list[_Reached]]:
+    def reach(self, task: int) -> list[list[Reached]]:
         """Return the tasks of the same class, then each group of the same class that is not it."""
         seen = {task}
-        start = _Reached(task, str(self.names[task]), -1)
-        same = self._follow(start, seen)
-        groups = [same[1:]]
-        for member in same:
-            for far, is_must, row in self.near(member.task):
-                if len(seen) > MOST_REACHED:
-                    return groups
-                if not is_must and far not in seen and far != MISSING:
-                    seen.add(far)
-                    first = row if member.row < 0 else member.row
-                    chain = f"{member.chain} ≠ {self.names[far]}"
-                    groups.append(self._follow(_Reached(far, chain, first), seen))
-        return groups
+        same = self._follow((task, str(self.names[task]), -1), seen)
+        others = [
+            self._follow(start, seen)
+            for member in same
+            for start in self._onward(member, "≠", seen)
+        ]
+        return [same[1:], *others]
 
-    def _follow(self, start: _Reached, seen: set[int]) -> list[_Reached]:
+    def _follow(self, start: Reached, seen: set[int]) -> list[Reached]:
         """Follow must-links from a task, the nearest first."""
         found = [start]
         for each in found:
-            for far, is_must, row in self.near(each.task):
-                if len(seen) > MOST_REACHED:
-                    return found
-                if is_must and far not in seen and far != MISSING:
-                    seen.add(far)
-                    first = row if each.row < 0 else each.row
-                    found.append(_Reached(far, f"{each.chain} = {self.names[far]}", first))
+            found.extend(self._onward(each, "=", seen))
         return found
+
+    def _onward(self, member: Reached, sign: str, seen: set[int]) -> Iterator[Reached]:
+        """Yield the unseen tasks that are one link further, until enough were reached."""
+        task, chain, first = member
+        for far, is_must, row in self.near(task):
+            if len(seen) > MOST_REACHED:
+                return
+            if is_must == (sign == "=") and far not in seen:
+                seen.add(far)
+                yield far, f"{chain} {sign} {self.names[far]}", row if first < 0 else first
 
     def holds(self, row: int) -> float:
         """Return how likely a link is right."""
@@ -257,7 +250,7 @@ class _Links:
 def _explain(
     model: Any,
     task: int,
-    groups: list[list[_Reached]],
+    groups: list[list[Reached]],
     alone: dict[int, Floats],
     links: _Links,
     *,
@@ -285,24 +278,23 @@ def _explain(
     effects = []
     singles = [(True, [each]) for each in groups[0]]
     for is_same, group in [*singles, *((False, group) for group in groups[1:])]:
-        first = group[0]
-        its_label = int(model.labels_.label[first.task])
-        said = np.exp(sum(np.log(alone[each.task] / prior) for each in group) + np.log(prior))
+        far, chain, row = group[0]
+        its_label = int(model.labels_.label[far])
+        said = np.exp(sum(np.log(alone[each[0]] / prior) for each in group) + np.log(prior))
         said = np.maximum(said / said.sum(), LEAST)
-        right = links.holds(first.row)
+        right = links.holds(row)
         heard = right * said / prior + 1.0 - right if is_same else 1.0 - right * said
         heard = np.maximum(heard, LEAST)
-        chain = first.chain
         if len(group) > 1:
-            chain += f" = {links.names[group[1].task]}" + (" = …" if len(group) > 2 else "")
+            chain += f" = {links.names[group[1][0]]}" + (" = …" if len(group) > 2 else "")
         effects.append(
             LinkEffect(
                 chain,
-                links.links.where(first.row),
+                links.links.where(row),
                 is_same,
-                links.names[first.task],
+                links.names[far],
                 model.classes_[its_label],
-                float(model.probabilities_[first.task, its_label]),
+                float(model.probabilities_[far, its_label]),
                 1.0 if other is None else float(heard[label] / heard[other]),
             )
         )
