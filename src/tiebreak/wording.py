@@ -86,7 +86,9 @@ NOWHERE = Source()
 
 
 def printable(text: str) -> str:
-    """Replace what neither HTML nor SVG may hold: control characters, halves of characters.
+    """Replace control characters and halves of characters.
+
+    Neither HTML nor SVG may hold them, and a terminal obeys them.
 
     >>> printable("a" + chr(0) + "b")
     'a�b'

@@ -20,9 +20,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.ask.console import Conversation, Keys, printable
+from tiebreak.ask.console import Conversation, Keys
 from tiebreak.ask.session import Session
 from tiebreak.cli.app import app
+from tiebreak.wording import printable
 
 TASKS = "abcdef"
 VOTES = [(task, worker, "xy"[at % 2]) for at, task in enumerate(TASKS) for worker in "uvw"]

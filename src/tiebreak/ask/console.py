@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any, TextIO, TypeVar
@@ -17,6 +16,7 @@ from rich.text import Text
 from tiebreak.ask.log import UNSURE
 from tiebreak.ask.results import Choices, Contradiction, Progress, Question, choices_of
 from tiebreak.ask.session import Session
+from tiebreak.wording import printable
 
 LONG = 2_000  # characters of a text that are shown unless all are asked for
 FEW = 5  # workers named a label
@@ -265,17 +265,6 @@ def in_words(gain: float) -> str:
     if gain >= 1.0:
         return f"this corrects about {gain:.1f}"
     return f"{100.0 * gain:.0f} % chance to correct one"
-
-
-def printable(text: str) -> str:
-    r"""Replace what a terminal would obey instead of show.
-
-    >>> printable("red \x1b[31m alert")
-    'red �[31m alert'
-    """
-    return "".join(
-        "�" if unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t" else c for c in text
-    )
 
 
 def _panel(task: Hashable, text: str | None, *, whole: bool) -> Panel:

@@ -7,7 +7,6 @@ and two classes are always apart. So "a = b = dog ≠ cat, yet a = cat" is a cha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +14,6 @@ from tiebreak.ask.evidence import answered_links
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log
 from tiebreak.ask.results import Answer, Contradiction, Question
-from tiebreak.data.gold import GoldCodes
-from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
@@ -145,9 +142,7 @@ def _too_few_classes(job: Job, log: Log, event: Event) -> tuple[str, set[int]] |
 
 def _near(job: Job, before: Sequence[Event], event: Event) -> list[Event]:
     """Return the answers whose tasks are joined, by links of any kind, to those of an answer."""
-    links = answered_links(job, [each for each in (*before, event) if each.is_link], {})
-    if job.links is not None:
-        links = _hard_links(job.links) + links
+    links = _links(job, [*before, event])
     group = link_graph.components(job.responses.n_tasks, links.left, links.right)
     own = group[job.code[event.left or ""]]
     return [each for each in before if group[job.code[each.left or ""]] == own]
@@ -158,31 +153,27 @@ def _refusal(job: Job, events: Sequence[Event]) -> str | None:
 
     Only tasks that links and labels name take part.
     """
-    links = answered_links(job, [event for event in events if event.is_link], {})
-    if job.links is not None:
-        links = _hard_links(job.links) + links
+    links = _links(job, events)
     label = job.given_labels()
     for event in events:
         if event.kind in ("label", "yes"):
             label.setdefault(job.code[event.left or ""], job.class_code[event.label or ""])
     task = np.array(sorted(label), dtype=np.int32)
-    known = GoldCodes(task, np.array([label[each] for each in sorted(label)], dtype=np.int32))
-    used = link_graph.each_once(np.concatenate([links.left, links.right, task])).astype(np.int32)
-    links = replace(
-        links,
-        left=link_graph.places_in(used, links.left),
-        right=link_graph.places_in(used, links.right),
-        tasks=Ids(job.responses.tasks.take(used)),
-        who=None,
-    )
-    codes = links.on(links.tasks)
-    gold = known.among(used) if len(task) else None
-    implied = link_graph.imply(codes, job.responses.n_classes, gold=gold)
+    known = task, np.array([label[each] for each in task.tolist()], dtype=np.int32)
+    codes = link_graph.distinct(links.left, links.right, links.must, None, None)
+    crowd = job.responses
+    implied = link_graph.imply(codes, crowd.n_classes, gold=known if len(task) else None)
     try:
-        check(codes, implied, links.tasks, classes=job.responses.classes)
+        check(codes, implied, crowd.tasks, classes=crowd.classes)
     except LinkError as error:
         return str(error).partition("\n")[0].rstrip(".")
     return None
+
+
+def _links(job: Job, events: Sequence[Event]) -> Links:
+    """Return the hard links that were given, and those that were answered."""
+    answered = answered_links(job, [event for event in events if event.is_link], {})
+    return answered if job.links is None else _hard_links(job.links) + answered
 
 
 def _hard_links(links: Links) -> Links:
