@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
+from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import note
 from tiebreak.estimators import committee, gold_stage, publishing
@@ -31,7 +32,7 @@ from tiebreak.inference.vb import Fit, Patterns, Problem, Run
 from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import where
-from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
 from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
@@ -108,7 +109,7 @@ class Auto(BayesEstimator):
     def __init__(
         self,
         *,
-        members: tuple[str, ...] = tuple(committee.MEMBERS),
+        members: tuple[str, ...] = committee.MEMBERS,
         class_prior: dirichlet.ClassPriorOption = 1.0,
         confusion_prior: dirichlet.ConfusionPrior = "diagonal",
         trust: dirichlet.Trust | None = None,
@@ -145,126 +146,92 @@ class Auto(BayesEstimator):
         names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
-        rows = stages.patterns_of(inputs, vb.lay_out(inputs.responses), None)
+        crowd = inputs.responses
+        n_classes = crowd.n_classes
+        rows = stages.patterns_of(inputs, vb.lay_out(crowd), None)
         by_row = stages.to_patterns(inputs, rows)
-        implied = by_row.implied if inputs.responses.n_classes > 1 else None
-        units = committee.join_must_linked(rows, implied, inputs.responses.n_classes)
-        made = self._hear(names, rows, units, inputs, by_row, options)
-        p = committee.pool(made.said, made.weight)
-        known = _of_units(by_row.gold_codes, units)
-        if known is not None:
-            p = self._move_by_gold(p, made, units, known, inputs)
-        self._join_and_publish(p, made, rows, units, inputs, by_row, options)
-        self._publish_members(made, rows, units, inputs)
+        implied = by_row.implied if n_classes > 1 else None
+        units = committee.join_must_linked(rows, implied, n_classes)
+
+        # Ask every member; nobody hears known labels.
+        near = self._plain_problem(PLAIN, units, inputs)
+        model = CrowdModel(near.states, near.workers)
+        step = vb.implied_beliefs(near, vb.majority(near.tasks, n_classes))
+        said = {VOTES: committee.by_votes(near.tasks, n_classes), **committee.by_step(near, step)}
+        opinions = {name: Opinion(name, 1.0, model, step) for name in said}
+        opinions[VOTES] = Opinion(VOTES, 1.0, None, None)
+        whole = self._plain_problem(PLAIN, rows, inputs)
+        run = Run(vb.majority(rows.tasks, n_classes), step, [], 0, converged=True)
+        if KINDS in names:
+            whole = self._plain_problem("kinds", rows, inputs)
+            run, q = self._fit_to_end(whole, by_row, options)
+            said[KINDS] = units.to_patterns(q)
+            codes = by_row.link_codes
+            share_linked = 0.0 if codes is None else len(codes.tasks()) / crowd.n_tasks
+            weight = committee.weight_of_kinds(share_linked)
+            of_kinds = CrowdModel(whole.states, whole.workers)
+            opinions[KINDS] = Opinion(KINDS, weight, of_kinds, run.beliefs)
+        heard = [opinions[name] for name in names]
+        p = committee.pool(said, {each.name: each.weight for each in heard})
+
+        stage = None
+        if by_row.gold_codes is not None:
+            end = vb.ascend(near, vb.majority(near.tasks, n_classes), **self._stopping._asdict())
+            said[VB] = committee.by_model(near, end.beliefs, self.dependence)
+            heard.append(Opinion(VB, 0.0, model, end.beliefs))
+            of_each = [p, *(said[each.name] for each in heard if each.name != VOTES)]
+            stage = _learn(of_each, near, _of_units(by_row.gold_codes, units), crowd)
+            p = stage.probabilities(of_each, near.tasks, near.backend)
+
+        found = self._join(p, whole, run, units, by_row, options)
+        self._publish_fit(found, inputs, by_row, rows)
+        self._opinions = tuple(heard)
+        self._gold_stage = stage
+        labels = {name: rows.to_tasks(units.to_tasks(likeliest(said[name])[0])) for name in names}
+        self._publish_members(labels, inputs)
         self._warn_unsettled(self.tol)
         return self
 
-    def _hear(
-        self,
-        names: tuple[str, ...],
-        rows: Patterns,
-        units: Patterns,
-        inputs: Inputs,
-        by_row: Inputs,
-        options: ExactLinkOptions,
-    ) -> _Heard:
-        """Ask every member; nobody hears known labels."""
-        n_classes = inputs.responses.n_classes
-        near = self._plain_problem(PLAIN, units, inputs)
-        model = CrowdModel(near.states, near.workers)
-        step = committee.one_step(near)
-        by_step = committee.by_step(near, step)
-        said = {}
-        opinions = []
-        run = Run(vb.majority(rows.tasks, n_classes), step, [], 0, converged=True)
-        whole = self._plain_problem(PLAIN, rows, inputs)
-        links = by_row.link_codes
-        share_linked = 0.0 if links is None else len(links.tasks()) / inputs.responses.n_tasks
-        weight = {
-            name: committee.weight_of_kinds(share_linked) if name == KINDS else 1.0
-            for name in names
-        }
-        for name in names:
-            if name == VOTES:
-                said[name] = committee.by_votes(units.tasks, n_classes)
-                opinions.append(Opinion(name, weight[name], None, None))
-            elif name in by_step:
-                said[name] = by_step[name]
-                opinions.append(Opinion(name, weight[name], model, step))
-            else:
-                whole, run, q = self._fit_to_end(name, rows, inputs, by_row, options)
-                said[name] = units.to_patterns(q)
-                of_kinds = CrowdModel(whole.states, whole.workers)
-                opinions.append(Opinion(name, weight[name], of_kinds, run.beliefs))
-        if by_row.gold_codes is not None:
-            of_vb = vb.ascend(near, vb.majority(near.tasks, n_classes), **self._stopping._asdict())
-            said[VB] = committee.by_model(near, of_vb.beliefs, self.dependence)
-            opinions.append(Opinion(VB, 0.0, model, of_vb.beliefs))
-        return _Heard(said, weight, opinions, near, whole, run)
-
     def _fit_to_end(
-        self, name: str, rows: Patterns, inputs: Inputs, by_row: Inputs, options: ExactLinkOptions
-    ) -> tuple[Problem, Run, Floats]:
-        """Fit a worker model to responses and links; return its class probabilities by row too."""
-        worker_model = committee.MEMBERS[name].worker_model
-        assert worker_model is not None
-        problem = self._plain_problem(worker_model, rows, inputs)
+        self, problem: Problem, by_row: Inputs, options: ExactLinkOptions
+    ) -> tuple[Run, Floats]:
+        """Fit to responses and links; return class probabilities by row too."""
         q = vb.majority(problem.tasks, problem.n_classes)
         run = vb.ascend(problem, q, **self._stopping._asdict())
-        links = by_row.link_codes
-        if links is None or by_row.implied is None or problem.n_classes < 2:
-            return problem, run, vb.class_probabilities(problem, run.q)
-        implied = by_row.implied
+        links, implied = by_row.link_codes, by_row.implied
+        if links is None or implied is None or problem.n_classes < 2:
+            return run, vb.class_probabilities(problem, run.q)
         if by_row.gold_codes is not None:  # what follows from links without known labels
             firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
             implied = link_graph.imply(links, problem.n_classes, firm=firm)
         given = (links, implied, None, options, self._stopping, Honesty("none", self.dependence))
         found = exact_links.fit(problem, run, run.beliefs, *given)
-        return problem, found.run, found.q
+        return found.run, found.q
 
-    def _move_by_gold(
-        self, p: Floats, made: _Heard, units: Patterns, known: GoldCodes, inputs: Inputs
-    ) -> Floats:
-        """Learn from known labels, and return what the pool becomes."""
-        classes = inputs.responses.classes
-        seen = np.unique(known.label)
-        if len(seen) < 2 <= len(classes):
-            note(
-                f"All gold is {classes[int(seen[0])]!r}: it says how sure to be, and nothing of "
-                "workers or other classes. Label tasks of other classes too."
-            )
-        opinions = [p, *(q for name, q in made.said.items() if name != VOTES)]
-        knows_shares = getattr(made.near.states, "read", None) == FIXED
-        stage = gold_stage.learn(opinions, units.tasks, known, knows_shares=knows_shares)
-        self._gold_stage = stage
-        return stage.probabilities(opinions, units.tasks, made.near.backend)
-
-    def _join_and_publish(
+    def _join(
         self,
         p: Floats,
-        made: _Heard,
-        rows: Patterns,
+        whole: Problem,
+        run: Run,
         units: Patterns,
-        inputs: Inputs,
         by_row: Inputs,
         options: ExactLinkOptions,
-    ) -> None:
-        """Join the pool by links, label tasks, and see workers by the probabilities."""
-        links = by_row.link_codes
-        gold = by_row.gold_codes
-        n_classes = inputs.responses.n_classes
-        if links is None or by_row.implied is None or n_classes < 2:
+    ) -> Fit:
+        """Join the pool by links; `whole` ended in `run`."""
+        links, implied, gold = by_row.link_codes, by_row.implied, by_row.gold_codes
+        if links is None or implied is None or p.shape[1] < 2:
             q = clamp(np.array(units.to_tasks(p)), gold)
-            found = Fit(made.run._replace(q=q), q)
-        else:
-            scores = np.log(np.maximum(units.to_tasks(p), 1e-300))
-            if units.pattern is not None and units.representative is not None:
-                is_first = np.zeros(len(scores), dtype=bool)
-                is_first[units.representative] = True
-                scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
-            found = exact_links.fit_scores(
-                made.whole, made.run, scores, links, by_row.implied, gold, options, self._stopping
-            )
+            return Fit(run._replace(q=q), q)
+        scores = np.log(np.maximum(units.to_tasks(p), 1e-300))
+        if units.representative is not None:
+            is_first = np.zeros(len(scores), dtype=bool)
+            is_first[units.representative] = True
+            scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
+        given = (links, implied, gold, options, self._stopping)
+        return exact_links.fit_scores(whole, run, scores, *given)
+
+    def _publish_fit(self, found: Fit, inputs: Inputs, by_row: Inputs, rows: Patterns) -> None:
+        """Label tasks, and see workers by the probabilities."""
         plain = self._plain_problem(PLAIN, rows, inputs)
         beliefs = vb.implied_beliefs(plain, found.q)
         label, _ = likeliest(found.q)
@@ -276,52 +243,36 @@ class Auto(BayesEstimator):
         self.calibration_ = Calibration(self.dependence)
         self.class_prior_ = plain.states.mean(beliefs.alpha)
         self.confusion_ = vb.confusion(plain, beliefs)
-        self.bounds_ = made.run.bounds
-        self.n_iter_ = made.run.n_sweeps
-        self.converged_ = made.run.converged
-        self.link_report_ = found.link_report
         fitted = Fitted(inputs, by_row, plain, rows, beliefs, found)
-        self.doubtful_links_ = publishing.doubtful_links(fitted)
+        publishing.publish_run(self, fitted)
         self._publish(inputs, rows.to_tasks(found.q), rows.to_tasks(label))
-        may_break = self.on_contradiction == "drop" or self.link_error is not None
-        if found.decoded is not None and not may_break:
-            publishing.note_broken(self.violations_)
+        publishing.note_broken(self, found)
         publishing.note_doubts(fitted, self.labels_, self.dependence)
 
-    def _publish_members(
-        self, made: _Heard, rows: Patterns, units: Patterns, inputs: Inputs
-    ) -> None:
+    def _publish_members(self, labels: dict[str, Codes], inputs: Inputs) -> None:
         """Say what each member would do alone, how the labels differ from the vote, and why."""
         crowd = inputs.responses
         votes = vb.majority(vb.lay_out(crowd), crowd.n_classes)
-        total = sum(made.weight.values())
-        labels = {
-            name: rows.to_tasks(units.to_tasks(likeliest(made.said[name])[0]))
-            for name in made.weight
-        }
+        weight = {each.name: each.weight for each in self._opinions}
+        total = sum(weight.values())
+        differs = {name: committee.differs_from_votes(votes, of) for name, of in labels.items()}
         self.members_ = tuple(
-            Member(
-                name,
-                weight / total,
-                int(committee.differs_from_votes(votes, labels[name]).sum()),
-            )
-            for name, weight in made.weight.items()
+            Member(name, weight[name] / total, int(each.sum())) for name, each in differs.items()
         )
         is_known = np.zeros(crowd.n_tasks, dtype=bool)
         if inputs.gold_codes is not None:
             is_known[inputs.gold_codes.task] = True
+        elif KINDS in differs:
+            self._note_split(differs[KINDS])
         self.from_vote_ = committee.compare_with_votes(
             votes, self.probabilities_, self.labels_.label, is_known
         )
-        if inputs.gold_codes is None and KINDS in labels:
-            self._note_split(committee.differs_from_votes(votes, labels[KINDS]))
-        self._opinions = tuple(made.opinions)
-        stage = self._gold_stage if inputs.gold_codes is not None else None
-        self._gold_stage = stage
-        self.weights_ = None if stage is None else stage.weights()
-        self.weight_intervals_ = None if stage is None else stage.weight_intervals()
-        best = None if stage is None else int(stage.best.accuracy().argmax())
-        self.best_worker_ = None if best is None else crowd.workers[best]
+        self.weights_ = self.weight_intervals_ = self.best_worker_ = None
+        stage = self._gold_stage
+        if stage is not None:
+            self.weights_ = stage.weights()
+            self.weight_intervals_ = stage.weight_intervals()
+            self.best_worker_ = crowd.workers[int(stage.best.accuracy().argmax())]
 
     def _note_split(self, differs: Mask) -> None:
         """Say so where the member that is fitted to the end left the votes on many tasks."""
@@ -338,21 +289,20 @@ class Auto(BayesEstimator):
         )
 
 
-class _Heard(NamedTuple):
-    """What the members say, by unit, and how they came to it."""
+def _learn(opinions: list[Floats], near: Problem, known: GoldCodes, crowd: Responses) -> GoldStage:
+    """Learn from known labels; say so where they are of one class."""
+    seen = np.unique(known.label)
+    if len(seen) < 2 <= crowd.n_classes:
+        note(
+            f"All gold is {crowd.classes[int(seen[0])]!r}: it says how sure to be, and nothing of "
+            "workers or other classes. Label tasks of other classes too."
+        )
+    knows_shares = getattr(near.states, "read", None) == FIXED
+    return gold_stage.learn(opinions, near.tasks, known, knows_shares=knows_shares)
 
-    said: dict[str, Floats]  # with gold, that of honest VB too
-    weight: dict[str, float]  # of members
-    opinions: list[Opinion]
-    near: Problem  # confusion matrices over units
-    whole: Problem  # of the member that is fitted to the end, over rows
-    run: Run  # its end
 
-
-def _of_units(gold: GoldCodes | None, units: Patterns) -> GoldCodes | None:
+def _of_units(gold: GoldCodes, units: Patterns) -> GoldCodes:
     """Return known units, each once and in order: that of gold is nothing."""
-    if gold is None:
-        return None
     task = gold.task if units.pattern is None else units.pattern[gold.task]
     unit, first = np.unique(task, return_index=True)
     return GoldCodes(unit.astype(np.int32), gold.label[first])

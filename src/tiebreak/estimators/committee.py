@@ -32,28 +32,13 @@ from tiebreak.links.graph import Implications
 from tiebreak.wording import counted
 
 VOTES, FIRST_STEP, EVEN, KINDS = "votes", "first-step", "even", "kinds"
+MEMBERS = (VOTES, FIRST_STEP, EVEN, KINDS)
 VB = "vb"  # no member: with gold, one more opinion that the stage of gold may heed
 # With so few workers what is expected is not told: on 120 panels of 3 to 5 judges 33 labels more
 # were expected to be right than of the vote, and 18 were, of 225 that differ: docs/default.md.
 FEW_WORKERS = 5
 LINKED_WEIGHT = 2.0  # what kinds weighs more where links teach it; on nine sets: docs/default.md
 ALL_LINKED = 0.8  # share of linked tasks from which on it weighs that much
-
-
-class MemberModel(NamedTuple):
-    """How a member is made: a worker model, whether class shares are learnt, how many sweeps."""
-
-    worker_model: str | None  # None: votes are counted, nobody is modelled
-    learns_shares: bool
-    n_sweeps: int | None  # None: to the end
-
-
-MEMBERS = {
-    VOTES: MemberModel(None, learns_shares=False, n_sweeps=0),
-    FIRST_STEP: MemberModel("confusion", learns_shares=True, n_sweeps=1),
-    EVEN: MemberModel("confusion", learns_shares=False, n_sweeps=1),
-    KINDS: MemberModel("kinds", learns_shares=True, n_sweeps=None),
-}
 
 
 class Member(NamedTuple):
@@ -105,7 +90,7 @@ def require_members(names: object) -> tuple[str, ...]:
     given = tuple(names) if isinstance(names, tuple | list) else (names,)
     for name in given:
         if not isinstance(name, str) or name not in MEMBERS:
-            raise OptionError.unknown("Each of members", name, tuple(MEMBERS))
+            raise OptionError.unknown("Each of members", name, MEMBERS)
     if not given:
         raise OptionError(f"members is empty. Name some of: {', '.join(MEMBERS)}.")
     return tuple(name for name in MEMBERS if name in given)
@@ -137,11 +122,6 @@ def by_votes(tasks: ByTask, n_classes: int) -> Floats:
     total = total_weights(tasks.start, tasks.weight)[:, None]
     shares = vb.majority(tasks, n_classes)
     return np.asarray((total * shares + 1.0 / n_classes) / (total + 1.0))
-
-
-def one_step(problem: Problem) -> Beliefs:
-    """Return what the votes imply of workers and classes: one M-step from them."""
-    return vb.implied_beliefs(problem, vb.majority(problem.tasks, problem.n_classes))
 
 
 def by_step(problem: Problem, beliefs: Beliefs) -> dict[str, Floats]:

@@ -26,10 +26,10 @@ from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import ByTask, Codes, Floats
-from tiebreak.links import Links
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
+    from tiebreak.estimators.auto import Auto
     from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
 
@@ -59,14 +59,6 @@ class Fitted(NamedTuple):
     patterns: Patterns
     plain: Beliefs  # of plain VB
     found: Fit
-
-
-class LabelCodes(NamedTuple):
-    """What is reported of each task."""
-
-    q: Floats  # (n_tasks, n_classes), calibrated
-    label: Codes
-    top: Floats  # the label's probability
 
 
 def end_of(fitted: Fitted, plain: PlainBeliefs, tasks: ByTask, worker_model: str) -> WarmStart:
@@ -99,8 +91,8 @@ def publish(model: VariationalBayes, fitted: Fitted) -> None:
         near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
 
 
-def publish_learnt(model: VariationalBayes, fitted: Fitted) -> LabelCodes:
-    """Set what was learnt of workers, classes, links and the tasks here; return their labels."""
+def publish_learnt(model: VariationalBayes, fitted: Fitted) -> None:
+    """Set what was learnt of workers, classes, links and the tasks here."""
     problem = fitted.problem
     found = fitted.found
     run = found.run
@@ -108,27 +100,32 @@ def publish_learnt(model: VariationalBayes, fitted: Fitted) -> LabelCodes:
     model._beliefs = run.beliefs
     model.class_prior_ = problem.states.mean(run.beliefs.alpha)
     model.confusion_ = vb.confusion(problem, run.beliefs)
-    model.bounds_ = run.bounds
-    model.n_iter_ = run.n_sweeps
-    model.converged_ = run.converged
+    publish_run(model, fitted)
     model.calibration_ = found.calibration
     model.link_strength_ = found.link_strength
     model.link_grid_ = found.link_grid
-    model.link_report_ = found.link_report
-    model.doubtful_links_ = doubtful_links(fitted)
     model.uncertain_groups_ = uncertain_groups(fitted)
     model.link_errors_ = link_errors(fitted)
-    labels = label_tasks(fitted)
-    model._publish(fitted.inputs, *labels)
-    may_break = model.on_contradiction == "drop" or model.link_error is not None
-    if found.decoded is not None and not may_break:
-        note_broken(model.violations_)
+    model._publish(fitted.inputs, *label_tasks(fitted))
+    note_broken(model, found)
     note_uncertain(model.uncertain_groups_)
-    return labels
 
 
-def label_tasks(fitted: Fitted) -> LabelCodes:
-    """Return each task's label: from what the model believes, as scaling must not break ties."""
+def publish_run(model: VariationalBayes | Auto, fitted: Fitted) -> None:
+    """Set how the ascent went, and what it found of links."""
+    run = fitted.found.run
+    model.bounds_ = run.bounds
+    model.n_iter_ = run.n_sweeps
+    model.converged_ = run.converged
+    model.link_report_ = fitted.found.link_report
+    model.doubtful_links_ = doubtful_links(fitted)
+
+
+def label_tasks(fitted: Fitted) -> tuple[Floats, Codes, Floats]:
+    """Return calibrated probabilities, and each task's label with its own.
+
+    The label is by what the model believes, as scaling must not break ties.
+    """
     problem = fitted.problem
     found = fitted.found
     label, _ = likeliest(vb.class_probabilities(problem, found.run.q))
@@ -141,7 +138,8 @@ def label_tasks(fitted: Fitted) -> LabelCodes:
         q = found.q[low : low + TASKS_AT_ONCE]
         place = first[: len(q)] + label[low : low + TASKS_AT_ONCE]
         np.take(q.reshape(-1), place, out=top[low : low + TASKS_AT_ONCE], mode="clip")
-    return LabelCodes(*(fitted.patterns.to_tasks(each) for each in (found.q, label, top)))
+    to_tasks = fitted.patterns.to_tasks
+    return to_tasks(found.q), to_tasks(label), to_tasks(top)
 
 
 def doubtful_links(fitted: Fitted) -> DoubtfulLinks | None:
@@ -190,9 +188,11 @@ def note_uncertain(groups: list[list[Hashable]]) -> None:
     )
 
 
-def note_broken(violations: Links | None) -> None:
+def note_broken(model: VariationalBayes | Auto, found: Fit) -> None:
     """Say so where joint decoding found no labelling that breaks no hard link."""
-    if not violations:
+    violations = model.violations_
+    may_break = model.on_contradiction == "drop" or model.link_error is not None
+    if not violations or found.decoded is None or may_break:
         return
     if violations.weight is None or bool(np.isnan(violations.weight).any()):
         note(f"No labelling was found that breaks no link: {len(violations)} are broken.")
