@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -44,6 +45,7 @@ SPLIT = 0.25
 SHOWN = 20  # tasks to label, named in a note
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Auto(BayesEstimator):
     """Infer true labels with a committee: the default, with or without links and gold.
 
@@ -95,45 +97,28 @@ class Auto(BayesEstimator):
     ['votes', 'first-step', 'even', 'kinds']
     """
 
-    members_: tuple[Member, ...]
-    from_vote_: FromVote
-    weights_: Floats | None
-    weight_intervals_: Floats | None
-    best_worker_: Any
-    link_report_: LinkReport | None
-    _opinions: tuple[Opinion, ...]
-    _gold_stage: GoldStage | None = None
-
+    members_: tuple[Member, ...] = field(init=False)
+    from_vote_: FromVote = field(init=False)
+    weights_: Floats | None = field(init=False)
+    weight_intervals_: Floats | None = field(init=False)
+    best_worker_: Any = field(init=False)
+    link_report_: LinkReport | None = field(init=False)
+    _opinions: tuple[Opinion, ...] = field(init=False)
+    _gold_stage: GoldStage | None = field(init=False, default=None)
     supports_adaptive_selection = False
 
-    def __init__(
-        self,
-        *,
-        members: tuple[str, ...] = committee.MEMBERS,
-        class_prior: dirichlet.ClassPriorOption = 1.0,
-        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
-        trust: dirichlet.Trust | None = None,
-        dependence: float = DEPENDENCE,
-        link_options: LinkOptions | None = None,
-        on_contradiction: OnContradiction = "error",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        accelerate: bool = True,
-        backend: str = "auto",
-        n_threads: int | None = None,
-    ) -> None:
-        self.members = members
-        self.class_prior = class_prior
-        self.confusion_prior = confusion_prior
-        self.trust = trust
-        self.dependence = dependence
-        self.link_options = link_options
-        self.on_contradiction = on_contradiction
-        self.tol = tol
-        self.max_iter = max_iter
-        self.accelerate = accelerate
-        self.backend = backend
-        self.n_threads = n_threads
+    members: tuple[str, ...] = committee.MEMBERS
+    class_prior: dirichlet.ClassPriorOption = 1.0
+    confusion_prior: dirichlet.ConfusionPrior = "diagonal"
+    trust: dirichlet.Trust | None = None
+    dependence: float = DEPENDENCE
+    link_options: LinkOptions | None = None
+    on_contradiction: OnContradiction = "error"
+    tol: float = 1e-6
+    max_iter: int = 500
+    accelerate: bool = True
+    backend: str = "auto"
+    n_threads: int | None = None
 
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from tiebreak.options import AUTO, check_common
 MODELS = ("confusion", "coin")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DawidSkene(Estimator):
     """Infer true labels and each worker's confusion matrix by maximum likelihood.
 
@@ -59,26 +61,14 @@ class DawidSkene(Estimator):
     {'a': 'x', 'b': 'y'}
     """
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 0.01,
-        worker_model: str = "confusion",
-        gold_weight: GoldWeight = AUTO,
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        accelerate: bool = True,
-        backend: str = "auto",
-        n_threads: int | None = None,
-    ) -> None:
-        self.smoothing = smoothing
-        self.worker_model = worker_model
-        self.gold_weight = gold_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.accelerate = accelerate
-        self.backend = backend
-        self.n_threads = n_threads
+    smoothing: float = 0.01
+    worker_model: str = "confusion"
+    gold_weight: GoldWeight = AUTO
+    tol: float = 1e-6
+    max_iter: int = 500
+    accelerate: bool = True
+    backend: str = "auto"
+    n_threads: int | None = None
 
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None

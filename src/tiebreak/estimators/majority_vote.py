@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from tiebreak.errors import OptionError
@@ -15,6 +16,7 @@ from tiebreak.kernels.layout import Floats
 from tiebreak.options import check_common
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MajorityVote(Estimator):
     """Take the label most workers gave; a tie goes to the first class.
 
@@ -28,9 +30,8 @@ class MajorityVote(Estimator):
     {'a': 'x', 'b': 'y'}
     """
 
-    def __init__(self, *, backend: str = "auto", n_threads: int | None = None) -> None:
-        self.backend = backend
-        self.n_threads = n_threads
+    backend: str = "auto"
+    n_threads: int | None = None
 
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None

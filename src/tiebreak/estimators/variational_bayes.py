@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tiebreak.estimators import publishing
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tiebreak.inference.workers.kinds import Kinds
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VariationalBayes(BayesEstimator):
     """Infer true labels from noisy responses, links between tasks and known labels.
 
@@ -126,60 +128,40 @@ class VariationalBayes(BayesEstimator):
     {'a': 'x', 'b': 'y', 'c': 'x'}
     """
 
-    link_strength_: float | None
-    link_grid_: tuple[GridPoint, ...] | None
-    link_report_: LinkReport | None
-    link_errors_: LinkErrors | None
-    doubtful_links_: DoubtfulLinks | None
-    calibration_: Calibration | None
-    uncertain_groups_: list[list[Hashable]]
-    worker_model_: str
-    _warm_start: WarmStart
-    _communities: Kinds | None = None
-    _crowd_model: CrowdModel
-    _beliefs: Beliefs
-
+    link_strength_: float | None = field(init=False)
+    link_grid_: tuple[GridPoint, ...] | None = field(init=False)
+    link_report_: LinkReport | None = field(init=False)
+    link_errors_: LinkErrors | None = field(init=False)
+    doubtful_links_: DoubtfulLinks | None = field(init=False)
+    calibration_: Calibration | None = field(init=False)
+    uncertain_groups_: list[list[Hashable]] = field(init=False)
+    worker_model_: str = field(init=False)
+    _warm_start: WarmStart = field(init=False)
+    _communities: Kinds | None = field(init=False, default=None)
+    _crowd_model: CrowdModel = field(init=False)
+    _beliefs: Beliefs = field(init=False)
     supports_adaptive_selection = True
+
+    class_prior: dirichlet.ClassPriorOption = 1.0
+    confusion_prior: dirichlet.ConfusionPrior = "diagonal"
+    worker_model: WorkerModel = "confusion"
+    trust: dirichlet.Trust | None = None
+    gold_weight: GoldWeight = AUTO
+    link_options: LinkOptions | None = None
+    calibrate: str | bool = "auto"
+    dependence: float = DEPENDENCE
+    on_contradiction: OnContradiction = "error"
+    init: str | Floats = "majority"
+    tol: float = 1e-6
+    max_iter: int = 500
+    accelerate: bool = True
+    backend: str = "auto"
+    n_threads: int | None = None
 
     def __new__(cls, **options: Any) -> Self:
         """Refuse arguments of earlier versions with what to write now."""
         refuse_renamed(options)
         return super().__new__(cls)
-
-    def __init__(
-        self,
-        *,
-        class_prior: dirichlet.ClassPriorOption = 1.0,
-        confusion_prior: dirichlet.ConfusionPrior = "diagonal",
-        worker_model: WorkerModel = "confusion",
-        trust: dirichlet.Trust | None = None,
-        gold_weight: GoldWeight = AUTO,
-        link_options: LinkOptions | None = None,
-        calibrate: str | bool = "auto",
-        dependence: float = DEPENDENCE,
-        on_contradiction: OnContradiction = "error",
-        init: str | Floats = "majority",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        accelerate: bool = True,
-        backend: str = "auto",
-        n_threads: int | None = None,
-    ) -> None:
-        self.class_prior = class_prior
-        self.confusion_prior = confusion_prior
-        self.worker_model = worker_model
-        self.trust = trust
-        self.gold_weight = gold_weight
-        self.link_options = link_options
-        self.calibrate = calibrate
-        self.dependence = dependence
-        self.on_contradiction = on_contradiction
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.accelerate = accelerate
-        self.backend = backend
-        self.n_threads = n_threads
 
     def set_params(self, **params: Any) -> Self:
         """Change constructor arguments by name."""
