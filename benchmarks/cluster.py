@@ -32,7 +32,7 @@ from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.kernels import compiled
-from tiebreak.shards.dask_executor import DaskExecutor
+from tiebreak.shards.dask import DaskExecutor
 from tiebreak.shards.fitting import cut_recipes
 from tiebreak.shards.named import gather_named
 from tiebreak.shards.partitions import look_and_join

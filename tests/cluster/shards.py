@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import numpy as np
 
 import tiebreak as tb
 from tiebreak.shards import DistributedFit
-from tiebreak.shards.dask_executor import DaskExecutor
+from tiebreak.shards.dask import DaskExecutor
 from tiebreak.shards.units import Ask
 
 DRIVER = Path(__file__).parent / "driver.py"
@@ -78,31 +80,30 @@ class Killer(DaskExecutor):
         self.number = number
         self.when = when
         self.loads: Counter[str] = Counter()  # times that each unit was sent with its recipe
-        self._is_armed = False
         self.killed: list[str] = []  # the units that lay on the killed worker
+        self.n_moved = 0  # units, away from a worker that lives
 
-    def each(
+    def _ask(
         self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
     ) -> dict[int, Any]:
         asks = [each[0] for each in arguments.values() if isinstance(each[0], Ask)]
         self.loads.update(ask.key for ask in asks if ask.recipe is not None)
         at = {ask.arguments[0] for ask in asks if ask.what == "sweep"}
-        if self.number in at and not self.killed and self.when == "between":
-            self._kill()
-        self._is_armed = self.number in at and not self.killed
-        return super().each(task, arguments)
+        if self.number in at and not self.killed:
+            pids = self.client.run(os.getpid)
+            victim = min(self._home.values())
+            self.killed = [str(place) for place, home in self._home.items() if home == victim]
+            after = 0.0 if self.when == "between" else 0.02
+            threading.Timer(after, os.kill, (pids[victim], signal.SIGKILL)).start()
+            if self.when == "between":
+                time.sleep(0.1)
+        return super()._ask(task, arguments)
 
-    def _collect(self, *given: Any) -> dict[int, str]:
-        if self._is_armed:
-            self._is_armed = False
-            self._kill()
-        return super()._collect(*given)
-
-    def _kill(self) -> None:
-        pids = self.client.run(os.getpid)
-        victim = min(self._home.values())
-        self.killed = [str(place) for place, home in self._home.items() if home == victim]
-        os.kill(pids[victim], signal.SIGKILL)
+    def _settle(self, places: Iterable[int]) -> None:
+        before = dict(self._home)
+        super()._settle(places)
+        moved = (home != self._home[place] for place, home in before.items() if home in self._seen)
+        self.n_moved += sum(moved)
 
 
 def die_at(sweep: int, shards: Path, out: Path, tmp_path: Path, **given: Any) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,7 @@ from cluster.shards import Killer, bits, cut, even
 
 import tiebreak as tb
 from tiebreak.errors import ClusterError
-from tiebreak.shards.dask_executor import DaskExecutor
+from tiebreak.shards.dask import DaskExecutor
 
 pytestmark = pytest.mark.dask
 
@@ -93,96 +90,6 @@ def test_a_killed_worker_changes_no_bit(
     assert sum(again) <= len(again) * min(again) + killer.n_moved
 
 
-class Walled(DaskExecutor):
-    """An executor whose driver reaches no worker itself, as behind a wall."""
-
-    async def _reaches(self, home: str) -> bool:
-        return False
-
-
-def test_workers_behind_a_wall_are_reached_by_the_scheduler(
-    shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
-) -> None:
-    made = tb.shards.fit(shards, tmp_path / "out", executor=Walled(client), links=LINKS)
-    assert bits(made) == expected["links"]
-    assert made.n_lost == 0
-
-
-def test_a_scheduler_sees_that_there_is_work(shards: Path, client: Any, tmp_path: Path) -> None:
-    """It does not hear what is said to workers; one that closes when idle counts transitions."""
-    seen: list[int] = []
-
-    def look(progress: tb.shards.FitProgress) -> None:
-        if progress.n_sweeps < 5:
-            time.sleep(1.1)  # longer than between two looks of the driver
-            seen.append(client.cluster.scheduler.transition_counter)
-
-    tb.shards.fit(shards, tmp_path / "out", client=client, progress=look)
-    assert len(set(seen)) == 4
-
-
-class Unsteady(DaskExecutor):
-    """An executor whose lines break: the worker does what it was asked, and is not heard."""
-
-    def __init__(self, client: Any, n_breaks: int) -> None:
-        super().__init__(client)
-        self.n_breaks = n_breaks
-
-    async def _call(self, *given: Any) -> dict[int, Any]:
-        found = await super()._call(*given)
-        if self._home and len(given[2]) > 1 and self.n_breaks:
-            self.n_breaks -= 1
-            return {}
-        return found
-
-
-def test_a_line_that_breaks_changes_no_bit(
-    shards: Path, expected: dict[str, str], client: Any, tmp_path: Path
-) -> None:
-    unsteady = Unsteady(client, 2)
-    made = tb.shards.fit(shards, tmp_path / "out", executor=unsteady, gold=GOLD)
-    assert not unsteady.n_breaks
-    assert bits(made) == expected["gold"]
-    assert made.n_lost == 0
-
-
-def test_a_line_that_breaks_again_and_again_ends_the_fit(
-    shards: Path, client: Any, tmp_path: Path
-) -> None:
-    class Mute(DaskExecutor):
-        async def _call(self, *given: Any) -> dict[int, Any]:
-            return {}
-
-    words = r"^The connection to tcp://127.* broke 3 times at look of partition .*network.*--resume"
-    with pytest.raises(ClusterError, match=words):
-        tb.shards.fit(shards, tmp_path / "out", executor=Mute(client))
-
-
-def test_a_line_that_breaks_and_workers_that_die_are_told_apart(
-    shards: Path, tmp_path: Path
-) -> None:
-    from tiebreak.cli.cluster import connected
-
-    class Unlucky(DaskExecutor):
-        """Kills the worker of place 0 at its first call; the answers to later ones are lost."""
-
-        is_first = True
-
-        async def _call(self, home: str, task: Any, given: Any) -> dict[int, Any]:
-            if 0 not in given:
-                return await super()._call(home, task, given)
-            if self.is_first:
-                self.is_first = False
-                return await super()._call(home, os.kill, {0: (pids[home], signal.SIGKILL)})
-            return {}
-
-    with connected("local:2") as other:
-        pids = other.run(os.getpid)
-        words = r"^1 worker died, and the connection to tcp://127.* broke 2 times at look of"
-        with pytest.raises(ClusterError, match=words):
-            tb.shards.fit(shards, tmp_path / "out", executor=Unlucky(other))
-
-
 class Unreadable:
     """What no worker can read."""
 
@@ -194,21 +101,6 @@ def test_a_message_that_a_worker_cannot_read_is_said(client: Any) -> None:
     words = r"A worker failed: ValueError: invalid literal for int.* 'what it is not'"
     with pytest.raises(ClusterError, match=words):
         DaskExecutor(client).each(print, {0: (Unreadable(),)})
-
-
-def test_a_worker_that_closes_is_as_good_as_lost() -> None:
-    """Between the loss of its scheduler and its end a worker answers, and can do nothing more."""
-    from tiebreak.cli.cluster import connected
-
-    def close(dask_worker: Any) -> None:
-        dask_worker.executors["default"].shutdown()
-
-    with connected("local:2") as other:
-        executor = DaskExecutor(other)
-        assert executor.each(abs, {0: (-1,), 1: (-2,)}) == {0: 1, 1: 2}
-        other.run(close)
-        with pytest.raises(ClusterError, match=r"The connection to tcp.* broke 3 times at abs of"):
-            executor.each(abs, {0: (-1,), 1: (-2,)})
 
 
 @pytest.mark.parametrize("estimator", [tb.DawidSkene(), tb.MajorityVote()])

@@ -47,7 +47,7 @@ def executor_of(chosen: Partitions) -> Iterator[Executor | None]:
     if chosen.cluster is None:
         yield None
         return
-    from tiebreak.shards.dask_executor import DaskExecutor
+    from tiebreak.shards.dask import DaskExecutor
 
     with connected(chosen.cluster) as client:
         yield DaskExecutor(client)

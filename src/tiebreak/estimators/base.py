@@ -178,9 +178,9 @@ class Estimator:
         Workers never seen count as the prior says. `links` join new tasks to each other and to
         tasks of the model.
         """
-        from tiebreak.life import prediction
+        from tiebreak.life.predict import predict
 
-        return prediction.predict(self, responses, links)
+        return predict(self, responses, links)
 
     def update(
         self,

@@ -38,8 +38,8 @@ from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Offsets
 from tiebreak.life.dropping import Carried, batches_of
 from tiebreak.life.joining import SortedRows
-from tiebreak.life.linked_prediction import link_odds
 from tiebreak.life.open_tasks import NONE, OpenTasks, codes_in
+from tiebreak.life.predict import link_odds
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check

@@ -4,7 +4,7 @@ sources       which folders or files are the partitions
 partitions    what is in each, and how ids join them
 named         tasks that links or gold name, brought to the driver
 spread        tasks in several partitions: found, refused, brought together
-executor      where work is done: `Serial`, or `dask_executor`
+executor      where work is done: `Serial`, or `dask`
 units         in other processes: partitions that are held, swept, added up
 tables        large tables go by files
 sweeper       on the driver: tables go out, sums come back

@@ -24,7 +24,7 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.life.dropping import Carried
-from tiebreak.life.prediction import knowledge_of
+from tiebreak.life.predict import knowledge_of
 from tiebreak.options import MeanFieldOptions
 from tiebreak.shards.partitions import JoinedCrowd
 from tiebreak.shards.sweeper import Units

@@ -62,7 +62,7 @@ def executor_of(client: Any) -> Executor:
     """Return what works on the cluster of a client; None: in this process."""
     if client is None:
         return Serial()
-    from tiebreak.shards.dask_executor import DaskExecutor
+    from tiebreak.shards.dask import DaskExecutor
 
     return DaskExecutor(client)
 

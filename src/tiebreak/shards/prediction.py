@@ -9,7 +9,7 @@ from typing import Any
 from tiebreak import tables
 from tiebreak.arguments import FITTED, FLAG, checks
 from tiebreak.estimators.base import Estimator
-from tiebreak.life.prediction import ready_to_send
+from tiebreak.life.predict import ready_to_send
 from tiebreak.shards import output
 from tiebreak.shards.executor import SHARDED, Executor, each_of, executor_of
 from tiebreak.shards.fitting import DistributedFit

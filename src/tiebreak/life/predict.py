@@ -1,0 +1,492 @@
+"""Prediction: labels of new tasks by workers as they are known. The model stays as it is.
+
+Where links lead to tasks of the model, these are inferred jointly with the new ones: with their
+responses, and the links among them as far as these lead; where responses were dropped, with what
+the tasks are believed to be.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiebreak import tables
+from tiebreak.data import Responses, ids
+from tiebreak.data.gold import GoldCodes
+from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.labels import Labels
+from tiebreak.errors import NotFittedError, note
+from tiebreak.estimators import committee
+from tiebreak.inference import calibration, dirichlet, vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.dirichlet import ClassPrior, StatePrior
+from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.known import clamp
+from tiebreak.inference.tasks.coupling.ascents import Setup, set_up
+from tiebreak.inference.tasks.coupling.fit import joint_labels
+from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
+from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.workers import CrowdModel, Workers
+from tiebreak.inference.workers.base import NEW
+from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import default_threads, likeliest, softmax
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, total_weights
+from tiebreak.kernels.sweeper import Logs
+from tiebreak.links import Links
+from tiebreak.links import graph as link_graph
+from tiebreak.links.check import check
+from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+from tiebreak.wording import counted, first_few
+
+if TYPE_CHECKING:
+    from tiebreak.estimators.base import Estimator
+
+AS_IT_IS = Calibration(0.0)  # scores become probabilities unscaled
+IMPOSSIBLE = -1e6  # the log of an answer that was never given: two of these are worse than one
+TINY = 1e-300
+SHOWN = 3  # workers or labels in a note
+
+
+class PointShares(ClassPrior):
+    """Class shares as they are, of which some may be 0."""
+
+    def expected_log_of_class(self, parameters: Floats) -> Floats:
+        """Return the logs of the shares."""
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(self.of_class), IMPOSSIBLE)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownWorkers(Workers):
+    """Workers as one table that nothing more is learnt from."""
+
+    table: Floats  # (n_codes, n_states) expected logs
+    n_workers: int
+    labels: int
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels a worker may give."""
+        return self.labels
+
+    @property
+    def n_states(self) -> int:
+        """How many states a task may be in."""
+        return int(self.table.shape[1])
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        """Return the table."""
+        return self.table
+
+
+class Knowledge(NamedTuple):
+    """What a model knows of workers and classes, ready for tasks to come.
+
+    The last worker of the table is one whom the model has never seen.
+    """
+
+    states: StatePrior
+    beliefs: Beliefs  # of classes; those of workers are in the table
+    workers: KnownWorkers
+
+    def problem(self, model: Estimator, tasks: ByTask) -> Problem:
+        """Return the inference of tasks whose responses lie in the codes of the table."""
+        backend, n_threads = _where_it_runs(model)
+        kernels = choose_backend(backend, len(tasks.code))
+        return Problem(tasks, self.states, self.workers, kernels, n_threads)
+
+    def tables_for(self, worker: Codes, label: Codes) -> Logs:
+        """Return the logs of class prior and table for other workers and classes, by their codes.
+
+        Workers of code −1, whom the model has not seen, count as its prior says; such classes as
+        the least likely of those it knows. States are classes.
+        """
+        n_known = self.workers.n_states
+        table = self.workers.table.reshape(-1, n_known, n_known)
+        log_prior = self.states.expected_log(self.beliefs.alpha)
+        seen = np.flatnonzero(label != MISSING)
+        prior = np.full(len(label), log_prior.min())
+        prior[seen] = log_prior[label[seen]]
+        mine = np.full((len(worker), len(label), len(label)), table.min())
+        known = table[worker][:, label[seen]][:, :, label[seen]]
+        mine[np.ix_(np.arange(len(worker)), seen, seen)] = known
+        return prior, mine.reshape(-1, len(label))
+
+
+def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
+    """Label the tasks of these responses, by workers as they are known."""
+    _require_fitted(model)
+    crowd = tables.read_responses(responses)
+    require_memory(crowd)
+    knowledge = knowledge_of(model)
+    if links is not None:
+        return _label_linked(model, crowd, knowledge, links)
+    if knowledge is None:
+        q = vb.majority(_in_codes_of(model, crowd, None), len(model.classes_))
+    elif "_opinions" in vars(model):
+        q = _committee_says(model, _in_codes_of(model, crowd, knowledge))
+    else:
+        q = _label_alone(model, crowd, knowledge)
+    label, top = likeliest(q)
+    return Labels.from_probabilities(
+        crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
+    )
+
+
+def ready_to_send(model: Estimator) -> Estimator:
+    """Return the model as prediction needs it, small: other processes get a copy each."""
+    _require_fitted(model)
+    small = copy.copy(model)
+    knowledge_of(small)  # made once, and sent along
+    for name in ("_warm_start", "responses_", "probabilities_", "tasks_"):
+        vars(small).pop(name, None)
+    small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
+    return small
+
+
+def _require_fitted(model: Estimator) -> None:
+    if "labels_" not in vars(model):
+        raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
+
+
+def _where_it_runs(model: Estimator) -> tuple[str, int]:
+    """Return the backend and the number of threads, as the model's options say."""
+    n_threads = getattr(model, "n_threads", None) or default_threads()
+    return getattr(model, "backend", "auto"), n_threads
+
+
+# -- what a model knows ----------------------------------------------------------------------------
+
+
+def knowledge_of(model: Estimator) -> Knowledge | None:
+    """Return what a model knows of workers, made once for each fit; None: votes are all alike."""
+    kept = vars(model).get("_knowledge")
+    if kept is None or kept[0] is not model.confusion_:
+        kept = model.confusion_, _make_knowledge(model)
+        vars(model)["_knowledge"] = kept
+    found: Knowledge | None = kept[1]
+    return found
+
+
+def _make_knowledge(model: Estimator) -> Knowledge | None:
+    from tiebreak.estimators.dawid_skene import DawidSkene
+    from tiebreak.estimators.majority_vote import MajorityVote
+    from tiebreak.estimators.variational_bayes import VariationalBayes
+
+    if isinstance(model, VariationalBayes):
+        return _of_crowd_model(model, model._crowd_model, model._beliefs)
+    if isinstance(model, MajorityVote):
+        return None
+    n_workers, n_classes = model.confusion_.shape[:2]
+    by_answer = np.ascontiguousarray(model.confusion_.transpose(0, 2, 1))
+    unseen = np.full((1, n_classes, n_classes), 1.0 / n_classes)  # who was never seen says nothing
+    if not isinstance(model, DawidSkene):  # … but what the prior says, where there is one
+        given = vars(model)["confusion_prior"]
+        is_for_all = isinstance(given, str) or np.ndim(given) in (1, 2)
+        prior = dirichlet.confusion_prior(given if is_for_all else "diagonal", Ids(()), n_classes)
+        unseen = prior / prior.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.concatenate([by_answer, unseen]))
+    table = np.maximum(logs, IMPOSSIBLE).reshape(-1, n_classes)
+    workers = KnownWorkers(table, n_workers + 1, n_classes)
+    return Knowledge(PointShares(model.class_prior_), Beliefs(model.class_prior_, table), workers)
+
+
+def _of_crowd_model(model: Estimator, crowd_model: CrowdModel, beliefs: Beliefs) -> Knowledge:
+    """Return what a fitted crowd model knows, with a worker whom it has never seen."""
+    states, workers = crowd_model
+    at = np.arange(workers.n_workers + 1, dtype=np.int32)
+    at[-1] = NEW
+    parameters = workers.select_parameters(beliefs.beta, at)
+    logs = workers.select(at).log_table(parameters, _where_it_runs(model)[1])
+    known = KnownWorkers(np.ascontiguousarray(logs), workers.n_workers + 1, workers.n_classes)
+    return Knowledge(states, beliefs, known)
+
+
+# -- responses in the codes of a model -------------------------------------------------------------
+
+
+class OwnCodes(NamedTuple):
+    """What the codes and labels of a crowd are in a model."""
+
+    code: Codes  # (n_workers · n_classes,) of the crowd: the model's; a new worker is the last one
+    unknown: Mask  # (n_classes,) which labels are no classes of the model
+
+
+def _own_codes(model: Estimator, crowd: Responses, knowledge: Knowledge | None) -> OwnCodes:
+    """Look up workers and labels in a model, and say who was never seen."""
+    worker = model.workers_.codes(crowd.workers)
+    label = model.classes_.codes(crowd.classes)
+    unseen = np.flatnonzero(worker == MISSING)
+    if knowledge is not None and len(unseen):
+        note(
+            f"{counted(len(unseen), 'worker')} of {crowd.n_workers:,} not seen by the model: "
+            f"{_shown(crowd.workers, unseen)}. What they say counts as the prior has it."
+        )
+    worker = np.where(worker == MISSING, len(model.workers_), worker)
+    code = worker[:, None] * len(model.classes_) + label
+    return OwnCodes(code.astype(np.int32).ravel(), label == MISSING)
+
+
+def _in_codes_of(
+    model: Estimator, crowd: Responses, knowledge: Knowledge | None, own: OwnCodes | None = None
+) -> ByTask:
+    """Lay out responses in the codes of a model; labels that it does not know are left out."""
+    own = own or _own_codes(model, crowd, knowledge)
+    code = own.code[crowd.code]
+    start = crowd.start
+    weight = crowd.weight
+    if own.unknown.any():
+        kept = ~own.unknown[crowd.code % crowd.n_classes]
+        note(
+            f"{counted(int((~kept).sum()), 'response')} with labels that the model does not know "
+            f"left out: {_shown(crowd.classes, np.flatnonzero(own.unknown))}. Update the model to "
+            "make them classes."
+        )
+        code = code[kept]
+        weight = None if weight is None else weight[kept]
+        start = np.concatenate([[0], np.cumsum(kept)])[start]
+    role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
+    n_codes = (len(model.workers_) + 1) * len(model.classes_)
+    n_states = len(model.classes_) if knowledge is None else knowledge.workers.n_states
+    return layout.lay_out(start, code, role, n_codes, n_states, weight)
+
+
+def _shown(names: Ids, at: Any) -> str:
+    return first_few([repr(names[int(i)]) for i in at[: SHOWN + 1]], SHOWN)
+
+
+# -- tasks alone -----------------------------------------------------------------------------------
+
+
+def _label_alone(model: Estimator, crowd: Responses, knowledge: Knowledge) -> Floats:
+    """Return the probabilities of classes, where no task is linked.
+
+    Where a worker has many responses, rows of the table are put in the order of the crowd's codes
+    and the responses stay as they are: to recode 1e7 of them takes as long as a sweep or two.
+    """
+    backend, n_threads = _where_it_runs(model)
+    table = knowledge.workers.table
+    own = _own_codes(model, crowd, knowledge)
+    n_codes = len(own.code)
+    if own.unknown.any() or n_codes * table.shape[1] > len(crowd.code):
+        tasks = _in_codes_of(model, crowd, knowledge, own)
+    else:
+        role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
+        edges = layout.chunk_edges(crowd.start, 0)  # nothing is counted
+        tasks = ByTask(crowd.start, crowd.code, role, edges, n_codes, weight=crowd.weight)
+        if not np.array_equal(own.code, np.arange(n_codes)):
+            table = table[own.code]
+    scale = (model.calibration_ or AS_IT_IS).scale(calibration.n_responses(tasks))
+    log_prior = knowledge.states.expected_log(knowledge.beliefs.alpha)
+    kernels = choose_backend(backend, len(crowd.code))
+    n_classes = len(model.classes_)
+    return calibration.probabilities_by(
+        (log_prior, table), tasks, scale, n_classes, kernels, n_threads
+    )
+
+
+def _committee_says(model: Any, tasks: ByTask) -> Floats:
+    """Return what a committee says of new tasks: every member, pooled, and moved by gold."""
+    said: dict[str, Floats] = {}
+    for opinion in model._opinions:
+        if opinion.name in said:
+            continue
+        if opinion.model is None:
+            said[opinion.name] = committee.by_votes(tasks, len(model.classes_))
+            continue
+        known = _of_crowd_model(model, opinion.model, opinion.beliefs)
+        problem = known.problem(model, tasks)
+        if opinion.name in (committee.FIRST_STEP, committee.EVEN):
+            said |= committee.by_step(problem, known.beliefs)
+        else:
+            honest = model.dependence if opinion.name == committee.VB else 0.0
+            said[opinion.name] = committee.by_model(problem, known.beliefs, honest)
+    weight = {each.name: each.weight for each in model._opinions if each.weight}
+    q = committee.pool(said, weight)
+    stage = model._gold_stage
+    if stage is None:
+        return q
+    heard = [said[each.name] for each in model._opinions if each.name != committee.VOTES]
+    backend = choose_backend(_where_it_runs(model)[0], len(tasks.code))
+    return np.asarray(stage.with_a_stranger().probabilities([q, *heard], tasks, backend))
+
+
+# -- tasks with links ------------------------------------------------------------------------------
+
+
+class Union(NamedTuple):
+    """New tasks, and after them the old ones that links lead to."""
+
+    tasks: Ids
+    old: Codes  # their codes in the model
+    links: Links
+    gold: GoldCodes | None  # of the old ones
+
+
+def _label_linked(model: Any, crowd: Responses, knowledge: Knowledge | None, links: Any) -> Labels:
+    """Label the tasks of these responses, with links among them and to tasks of the model."""
+    from tiebreak.estimators.base import refuse_links
+    from tiebreak.estimators.variational_bayes import VariationalBayes
+
+    is_committee = "_opinions" in vars(model)
+    if knowledge is None or not (isinstance(model, VariationalBayes) or is_committee):
+        refuse_links(model, links)
+    assert knowledge is not None  # votes were refused
+    new = _in_codes_of(model, crowd, knowledge)
+    union = _join(model, crowd, tables.read_links(links))
+    has_rows = not is_committee and model._carried is None
+    problem = knowledge.problem(model, _with_old(model, new, union.old, has_rows=has_rows))
+    options = _link_options(model)
+    setup = _set_up(model, union, problem, options)
+    if is_committee:
+        log_prior = np.log(model.class_prior_)
+        said = np.concatenate([_committee_says(model, new), model.probabilities_[union.old]])
+        scores = np.log(np.maximum(said, TINY))
+        scale = np.ones(len(scores))
+    else:
+        log_prior = problem.states.expected_log_of_class(knowledge.beliefs.alpha)
+        scores, scale = _scores(model, problem, knowledge.beliefs, union.old)
+    exact = setup.exact
+    nodes = exact.nodes
+    linked = calibration.scale_scores(
+        scores[exact.task], scale[exact.task], log_prior, nodes.pays, nodes.unit
+    )
+    q = softmax(scale[:, None] * scores)
+    q[exact.task] = exact.probabilities(linked)
+    q = clamp(q, setup.known)
+    label, _ = likeliest(q)
+    decoded = joint_labels(setup, options)
+    if decoded is not None:
+        label[exact.task] = decoded
+    n = crowd.n_tasks
+    return Labels.from_probabilities(
+        crowd.tasks, model.classes_, q[:n], label=label[:n], frame=crowd.frame
+    )
+
+
+def _join(model: Any, crowd: Responses, links: Links) -> Union:
+    """Find the old tasks that links lead to, and the links and gold that they bring along."""
+    is_new = crowd.tasks.codes(links.tasks) != MISSING
+    seeds = model.tasks_.codes(links.tasks)[~is_new]
+    seeds = np.unique(seeds[seeds != MISSING]).astype(np.int32)
+    old = seeds
+    former = model.links_
+    if former is not None and len(former) and model._carried is None and len(seeds):
+        code = model.tasks_.codes(former.tasks)
+        left = code[former.left]
+        right = code[former.right]
+        component = link_graph.components(len(model.tasks_), left, right)
+        old = np.flatnonzero(np.isin(component, component[seeds])).astype(np.int32)
+        old = old[crowd.tasks.codes(Ids(model.tasks_.take(old))) == MISSING]
+        inside = np.isin(left, old) & np.isin(right, old)
+        links = links + former.select(np.flatnonzero(inside))
+    tasks = ids.merge(crowd.tasks, Ids(model.tasks_.take(old)))
+    gold = None
+    if model.gold_ is not None and len(old):
+        known = model.gold_.on(model.tasks_, model.classes_).among(old)
+        gold = known._replace(task=(known.task + crowd.n_tasks).astype(np.int32))
+    return Union(tasks, old, links, gold)
+
+
+def _with_old(model: Any, new: ByTask, old: Codes, *, has_rows: bool) -> ByTask:
+    """Lay out new tasks and, after them, old ones: with their responses or without any."""
+    crowd = model.responses_
+    if not has_rows:
+        crowd = replace(crowd, start=np.zeros_like(crowd.start), code=crowd.code[:0], weight=None)
+    start, code = layout.responses_on(crowd, old)
+    weight = None
+    if new.weight is not None or crowd.weight is not None:
+        of_old = layout.weights_or_ones(layout.weights_on(crowd, old), len(code))
+        weight = np.concatenate([layout.weights_or_ones(new.weight, len(new.code)), of_old])
+    start = np.concatenate([new.start, new.start[-1] + start[1:]])
+    code = np.concatenate([new.code, code]).astype(np.int32)
+    role = np.full(len(start) - 1, FREE, dtype=np.int8)
+    n_states = len(model.classes_)
+    return layout.lay_out(start, code, role, new.n_codes, n_states, weight)
+
+
+def _link_options(model: Any) -> ExactLinkOptions:
+    """Return how links are inferred: exactly. Those of mean field count by their strength."""
+    options = model.link_options or ExactLinkOptions()
+    if not isinstance(options, MeanFieldOptions):
+        return options
+    strength = model.link_strength_
+    if not strength:
+        return ExactLinkOptions()
+    return ExactLinkOptions(error=float(1.0 / (1.0 + np.exp(strength))))
+
+
+def _set_up(model: Any, union: Union, problem: Problem, options: ExactLinkOptions) -> Setup:
+    codes = union.links.on(union.tasks)
+    firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
+    implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
+    checked = check(
+        codes,
+        implied,
+        union.tasks,
+        classes=model.classes_,
+        links=union.links,
+        on_contradiction=model.on_contradiction,
+    )
+    setup = set_up(problem, checked.codes, checked.implied, union.gold, options)
+    if options.error == "learn" and getattr(model, "link_errors_", None):
+        soft = union.links.select(checked.codes.row[~setup.hard])
+        setup.exact.set_log_odds(link_odds(model, replace(soft, weight=None)))
+    return setup
+
+
+def _scores(model: Any, problem: Problem, beliefs: Beliefs, old: Codes) -> tuple[Floats, Floats]:
+    """Return the class scores of new and old tasks, and by how much each counts."""
+    found = model.calibration_ or AS_IT_IS
+    everyone = np.arange(problem.tasks.n_tasks, dtype=np.int32)
+    scores = calibration.class_scores_of(problem, beliefs, everyone)
+    n_given = calibration.n_responses(problem.tasks)
+    if model._carried is None or not len(old):
+        return scores, found.scale(n_given)
+    crowd = model.responses_
+    n_kept = total_weights(crowd.start, crowd.weight)
+    n_given[-len(old) :] = (n_kept + model._carried.n_dropped)[old]
+    scale = found.scale(n_given)
+    logs = np.log(np.maximum(model.probabilities_[old], TINY))
+    scores[-len(old) :] = logs / scale[-len(old) :, None]
+    return scores, scale
+
+
+def link_odds(model: Any, links: Links) -> Floats:
+    """Return the log-odds that the tasks of each link agree; infinite where the link holds."""
+    sign = np.where(links.must, 1.0, -1.0)
+    options = model.link_options or ExactLinkOptions()
+    if isinstance(options, MeanFieldOptions):
+        odds = sign * (model.link_strength_ or np.inf)
+    elif options.error is None:
+        odds = sign * np.inf
+    elif options.error == "learn":
+        odds = _learnt_odds(model, options, links)
+    else:
+        error = float(options.error)
+        odds = sign * (np.log1p(-error) - np.log(error))
+    if links.weight is None:
+        return odds
+    return np.asarray(np.where(np.isnan(links.weight), odds, sign * links.weight))
+
+
+def _learnt_odds(model: Any, options: ExactLinkOptions, links: Links) -> Floats:
+    """Return log-odds by the error rates of sources that the model learnt, else as expected."""
+    wrong, right = options.error_prior
+    expected = wrong / (wrong + right)
+    rates = model.link_errors_ or {}
+    unnamed = rates.get(None, ErrorRate(expected, expected))
+    by_source = np.array([*(rates.get(name, unnamed) for name in links.sources or ()), unnamed])
+    who = np.full(len(links), -1) if links.who is None else links.who  # -1 is the last one
+    of_same, of_different = by_source[who].T
+    said_same = np.log1p(-of_same) - np.log(of_different)
+    said_different = np.log(of_same) - np.log1p(-of_different)
+    odds = np.where(links.must, said_same, said_different)
+    if links.duplicate is not None:
+        odds = odds + np.where(links.duplicate, np.log(max(len(model.classes_) - 1, 1)), 0.0)
+    return np.asarray(odds)
