@@ -62,24 +62,25 @@ def aligned(rows: Sequence[Sequence[str]], *, to_right: bool = False) -> list[st
 
 
 class Source(NamedTuple):
-    """Where rows came from: the file or table, and the line of each row where it has lines.
+    """Where rows came from: the file or table, and the place of each row where one is known.
 
-    >>> Source("links.csv", lambda row: row + 2).where(0)
+    >>> Source("links.csv", lambda row: f"links.csv, line {row + 2}").where(0)
     'links.csv, line 2'
     """
 
     name: str = ""
-    line_of: Callable[[int], int] | None = None
+    place_of: Callable[[int], object] | None = None
 
     def where(self, row: int) -> str:
         """Name the place of a row, counted from 0."""
-        if self.line_of is None:
+        if self.place_of is None:
             return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
-        return f"{self.name}, line {self.line_of(row)}"
+        return str(self.place_of(row))
 
     def origin(self, row: int) -> tuple[str, int]:
         """Return the file of a row, and its row there, counted from 0."""
-        return self.name, row
+        split = getattr(self.place_of, "split", None)
+        return (self.name, row) if split is None else split(row)
 
 
 NOWHERE = Source()

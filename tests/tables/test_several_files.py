@@ -222,10 +222,10 @@ def test_what_names_no_table_is_said(tmp_path: Path) -> None:
     write(tmp_path, {"a.txt": "", "b.docx": ""})
     with refused("no-tables", FileError, names=["a.txt", "b.docx"]):
         tb.read_responses(tmp_path)
-    with refused("no-match", FileError, has_folders=False):
+    with refused("no-match", FileError):
         tb.read_responses(tmp_path / "q*.csv")
     (tmp_path / "sub").mkdir()
-    with refused("no-match", FileError, has_folders=True):
+    with refused("no-match", FileError):
         tb.read_responses(tmp_path / "s*")
     with refused("file-missing", FileError, file=tmp_path / "nope.csv"):
         tb.read_responses([tmp_path / "a.txt", tmp_path / "nope.csv"])

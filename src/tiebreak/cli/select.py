@@ -167,11 +167,10 @@ def _export(
     out: str, found: Pairs | Offers, to: str, classes: list[str], texts: dict[object, str]
 ) -> None:
     from tiebreak.selection import Offer, Offers
-    from tiebreak.tables.export import AskedOf, write_questions
+    from tiebreak.tables.export import write_questions
 
     rows = found if isinstance(found, Offers) else [Offer("same", *row[:2]) for row in found]
-    asked = [AskedOf(row.kind, row.task, row.other, row.label, row.worker) for row in rows]
-    write_questions(out, asked, to, classes, texts)
+    write_questions(out, rows, to, classes, texts)
 
 
 def _plain(value: object) -> object:

@@ -142,14 +142,15 @@ def write(target: Target, kind: Kind, content: FolderContent, lock: Lock | None 
             write(path, kind, content, lock)
         return
     writing = secrets.token_hex(8)
+    head = {"what": kind.what, "version": kind.version, "writing": writing, **content.about}
     if not path.exists() or not any(path.iterdir()):
         with open_folder(path) as folder:
-            _write_about(folder, kind, content, _write_files(folder, content, writing), writing)
+            _write_about(folder, head | {"files": _write_files(folder, content, writing)})
         return
     written: dict[str, dict[str, Any]] = {}
     try:
         written = _write_files(path, content, writing)
-        _write_about(path, kind, content, written, writing)
+        _write_about(path, head | {"files": written})
     except BaseException as error:  # Ctrl-C too
         for file in path.glob(f"*-{writing}.*"):
             file.unlink(missing_ok=True)
@@ -165,14 +166,15 @@ def write(target: Target, kind: Kind, content: FolderContent, lock: Lock | None 
 def read(target: Target, kind: Kind, *, is_checked: bool = False) -> FolderContent:
     """Read a folder of a kind; what is damaged, half or foreign is refused."""
     folder = Path(target)
-    for _ in range(N_TRIES - 1):
-        about = read_about(folder, kind)
+    about = read_about(folder, kind)
+    for _ in range(N_TRIES):
         try:
             return _read_content(folder, kind, about, is_checked=is_checked)
         except FileError:
-            if read_about(folder, kind).get("writing") == about.get("writing"):
+            before, about = about, read_about(folder, kind)
+            if about.get("writing") == before.get("writing"):
                 raise
-    return _read_content(folder, kind, read_about(folder, kind), is_checked=is_checked)
+    raise damaged(folder, "it changes all the time", kind)
 
 
 def read_about(folder: Path, kind: Kind) -> dict[str, Any]:
@@ -212,24 +214,16 @@ def refuse_foreign(path: Path, kind: Kind) -> None:
     """Refuse a path where something else lies, or whose folder does not exist."""
     if not path.parent.is_dir():
         raise FileError("target-folder-missing", file=path, folder=path.parent)
-    if path.exists() and not path.is_dir():
+    if not path.exists():
+        return
+    if not path.is_dir():
         raise FileError("array-folder-is-file", path=path, what=kind.what)
-    if path.is_dir() and any(path.iterdir()):
-        try:
-            about = _read_json(path)
-        except (OSError, ValueError):
-            about = {}
-        if not isinstance(about, dict) or about.get("what") != kind.what:
-            raise FileError("array-folder-foreign", folder=path)
-
-
-def seal(file: Path) -> dict[str, int]:
-    """Return the size and the checksum of a file."""
-    found = 0
-    with file.open("rb") as content:
-        while chunk := content.read(CHUNK):
-            found = zlib.crc32(chunk, found)
-        return {"bytes": content.tell(), "crc32": found}
+    try:
+        is_own = not any(path.iterdir()) or _read_json(path).get("what") == kind.what
+    except (OSError, ValueError, AttributeError):
+        is_own = False
+    if not is_own:
+        raise FileError("array-folder-foreign", folder=path)
 
 
 def ids_as_bytes(what: str, names: Ids) -> bytes:
@@ -245,12 +239,6 @@ def ids_of_bytes(data: bytes) -> Ids:
 
     (column,) = pa.ipc.open_file(pa.BufferReader(data)).read_all().columns
     return Ids(column.combine_chunks())
-
-
-def seal_of_json(about: dict[str, Any]) -> int:
-    """Return the checksum of what a folder says of itself."""
-    rest = {name: value for name, value in about.items() if name != "seal"}
-    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
 
 
 def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
@@ -271,32 +259,32 @@ def _read_content(
     names: dict[str, Ids] = {}
     try:
         for name, written in about["files"].items():
-            file = _checked(folder, kind, written, is_checked=is_checked)
+            file = folder / written["file"]
+            _check(file, written, is_checked=is_checked)
             if file.suffix == ".npy":
                 arrays[name] = _read_array(file)
             else:
                 names[name] = _read_ids(file)
     except (KeyError, TypeError, ValueError, AttributeError, EOFError, OSError) as error:
-        if isinstance(error, FileError):
-            raise
         raise damaged(folder, str(error), kind) from None
     return FolderContent(about, arrays, names)
 
 
-def _checked(folder: Path, kind: Kind, written: dict[str, Any], *, is_checked: bool) -> Path:
-    """Return the path of a file that is what was written."""
-    name: str = written["file"]
-    file = folder / name
-    if Path(name).name != name:
-        raise damaged(folder, f"{name} is not a name of a file", kind)
+def _check(file: Path, written: dict[str, Any], *, is_checked: bool) -> None:
+    """Refuse a file that is not what was written."""
+    if file.name != written["file"]:
+        raise ValueError(f"{written['file']} is not a name of a file")
     if file.is_symlink():
-        raise damaged(folder, f"{name} is a symbolic link", kind)
+        raise ValueError(f"{file.name} is a symbolic link")
     if not file.is_file():
-        raise damaged(folder, f"{name} is missing", kind)
-    has_size = file.stat().st_size == written["bytes"]
-    if not has_size or (not is_checked and seal(file)["crc32"] != written["crc32"]):
-        raise damaged(folder, f"{name} is not what was written", kind)
-    return file
+        raise ValueError(f"{file.name} is missing")
+    found = 0
+    with file.open("rb") as content:
+        while not is_checked and (chunk := content.read(CHUNK)):
+            found = zlib.crc32(chunk, found)
+    has_sum = is_checked or found == written["crc32"]
+    if file.stat().st_size != written["bytes"] or not has_sum:
+        raise ValueError(f"{file.name} is not what was written")
 
 
 def _read_ids(file: Path) -> Ids:
@@ -306,12 +294,10 @@ def _read_ids(file: Path) -> Ids:
     try:
         with pa.memory_map(str(file)) as source:
             (column,) = pa.ipc.open_file(source).read_all().columns
-        is_large = file.stat().st_size >= MAPPED_BYTES
-        if is_large and column.num_chunks == 1:  # to combine is to copy
-            return Ids(column.chunk(0))
-        return Ids(column.combine_chunks())
     except pa.ArrowException as error:
         raise ValueError(f"{file.name}: {error}") from None
+    is_large = file.stat().st_size >= MAPPED_BYTES and column.num_chunks == 1  # combining copies
+    return Ids(column.chunk(0) if is_large else column.combine_chunks())
 
 
 def _read_array(file: Path) -> npt.NDArray[Any]:
@@ -385,19 +371,16 @@ def _as_table(what: str, names: Ids) -> Any:
     return pa.table({what: column})
 
 
-def _write_about(
-    folder: Path,
-    kind: Kind,
-    content: FolderContent,
-    files: dict[str, dict[str, Any]],
-    writing: str,
-) -> None:
-    head = {"what": kind.what, "version": kind.version, "writing": writing}
-    about = {**head, **content.about, "files": files}
+def _write_about(folder: Path, about: dict[str, Any]) -> None:
     about["seal"] = seal_of_json(about)
-    text = json.dumps(about, indent=1, ensure_ascii=False) + "\n"
     with open_target(folder / ABOUT) as out:
-        out.write(text.encode())
+        out.write((json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def seal_of_json(about: dict[str, Any]) -> int:
+    """Return the checksum of what a folder says of itself."""
+    rest = {name: value for name, value in about.items() if name != "seal"}
+    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
 
 
 def _read_json(folder: Path) -> dict[str, Any]:

@@ -145,15 +145,20 @@ def find_columns(
     Exact names win, without regard to case and blanks around them; else one other common name,
     reported. `chosen` maps roles to names and wins over both.
     """
-    found = named_columns(table, schema, chosen)
+    found = {}
+    for name, wanted in (chosen or {}).items():
+        if name not in schema.names:
+            raise OptionError.unknown("columns: the key", name, schema.names)
+        found[name] = chosen_column(table, schema, name, wanted)
     read_as = []
     for role in schema.roles:
         if role.name not in found:
-            position = _position(table, schema, role, taken=set(found.values()))
-            if position is not None:
-                found[role.name] = position
-                if _folded(table.names[position]) != role.name:
-                    read_as.append((table.names[position], role.name))
+            matches = positions_for(table, role, set(found.values()))
+            if matches:
+                found[role.name] = _only(table, schema, role.name, matches)
+                name = table.names[found[role.name]]
+                if _folded(name) != role.name:
+                    read_as.append((name, role.name))
     missing = [name for name in schema.needed if name not in found]
     if missing:
         raise _missing(table, schema, missing, is_any_known=bool(found))
@@ -161,23 +166,6 @@ def find_columns(
     if read_as:
         note("columns-read-as", table=table.title, pairs=read_as)
     return {name: found[name] for name in schema.names if name in found}
-
-
-def named_columns(
-    table: Table, schema: Schema, chosen: Mapping[str, object] | None
-) -> dict[str, int]:
-    """Return the positions of the columns that the caller names."""
-    found = {}
-    for role, wanted in (chosen or {}).items():
-        if role not in schema.names:
-            raise OptionError.unknown("columns: the key", role, schema.names)
-        found[role] = chosen_column(table, schema, role, wanted)
-    return found
-
-
-def has_column(table: Table, name: str) -> bool:
-    """Return whether a table has a column of that name, without regard to case."""
-    return bool(positions_of(table.names, name))
 
 
 def squashed(name: str) -> str:
@@ -223,11 +211,6 @@ def positions_for(table: Table, role: Role, taken: Iterable[int] = ()) -> list[i
         if matches:
             return matches
     return []
-
-
-def _position(table: Table, schema: Schema, role: Role, taken: set[int]) -> int | None:
-    matches = positions_for(table, role, taken)
-    return _only(table, schema, role.name, matches) if matches else None
 
 
 def _refuse_two_choices(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,10 +17,15 @@ from tiebreak.tables.source import format_of_name
 from tiebreak.tables.write import Target, open_target, write_table
 
 AGENT = "tiebreak"
-WORDS = {"same": ("same", "different"), "is": ("yes", "no")}
+TOOLS = ("label-studio", "argilla", "prodigy")
+QUESTIONS = {  # by kind: in words, and the answers to choose from, where these are no classes
+    "same": ("Are these two of the same class?", ("same", "different")),
+    "is": ("Is this {}?", ("yes", "no")),
+    "label": ("Which class is this?", ()),
+}
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
-Records = Iterator[dict[str, Any]]
+Records = Iterable[dict[str, Any]]
 
 
 class Shown(NamedTuple):
@@ -28,57 +33,6 @@ class Shown(NamedTuple):
 
     question: str | None = None  # "label", or what the export of the tool tells
     field: str | None = None  # "text", or the same
-
-
-class Prediction(NamedTuple):
-    """One label, and what to show beside it."""
-
-    task: Hashable
-    label: str
-    probability: float | None
-    text: str
-
-
-class AskedOf(NamedTuple):
-    """A question: its kind, and what it names."""
-
-    kind: str
-    task: Hashable
-    other: Hashable | None = None
-    label: Hashable | None = None
-    worker: Hashable | None = None
-
-    @property
-    def id(self) -> str:
-        """What tells the question from others."""
-        named = (self.task, self.other) if self.kind == "same" else (self.task, self.label)
-        return ":".join([self.kind, *(str(each) for each in named if each is not None)])
-
-    def words(self) -> str:
-        """Return the question in words."""
-        if self.kind == "same":
-            return "Are these two of the same class?"
-        return f"Is this {self.label}?" if self.kind == "is" else "Which class is this?"
-
-
-class ShownQuestion(NamedTuple):
-    """A question with what people see."""
-
-    asked: AskedOf
-    text: str
-    other_text: str | None
-    choices: tuple[str, ...]
-
-    def data(self) -> dict[str, Any]:
-        """Return what is shown, and the ids: gold goes by `task`, links by `left` and `right`."""
-        found: dict[str, Any] = {"question": self.asked.words(), "text": self.text}
-        if self.other_text is not None:
-            found.update(other=self.other_text, left=self.asked.task, right=self.asked.other)
-        else:
-            found["task"] = self.asked.task
-        named = {"class": self.asked.label if self.asked.kind == "is" else None}
-        named["worker"] = self.asked.worker
-        return {**found, **{name: value for name, value in named.items() if value is not None}}
 
 
 def write_export(
@@ -96,39 +50,30 @@ def write_export(
     of Label Studio that labels are about: predictions then name them, and carry all their data.
     """
     shown = shown or Shown()
-    if to not in LABELS_TO:
-        raise OptionError.unknown("to", to, tuple(LABELS_TO))
+    if to not in TOOLS:
+        raise OptionError.unknown("to", to, TOOLS)
     if studio is None:
-        records = LABELS_TO[to](labels, texts or {}, shown)
+        _write(target, _labels(labels, texts or {}, shown, to), to)
     else:
-        records = _for_studio_tasks(labels, shown, studio)
-    _write(target, records, to)
+        _write(target, _for_studio_tasks(labels, shown, studio), to)
 
 
 def write_questions(
     target: Target,
-    questions: Sequence[AskedOf],
+    questions: Iterable[Any],
     to: str,
     classes: Sequence[str],
     texts: Mapping[Any, str] | None = None,
 ) -> None:
     """Write questions for "label-studio", "argilla" or "prodigy".
 
+    A question has a kind ("label", "same", "is"), a task, and another task, a label or a worker.
     `texts` maps tasks to what people see; a task without one shows its id.
     """
-    if to not in QUESTIONS_TO:
-        raise OptionError.unknown("to", to, tuple(QUESTIONS_TO))
+    if to not in TOOLS:
+        raise OptionError.unknown("to", to, TOOLS)
     by_text = {str(task): text for task, text in (texts or {}).items()}
-    shown = [
-        ShownQuestion(
-            asked,
-            by_text.get(str(asked.task), str(asked.task)),
-            by_text.get(str(asked.other), str(asked.other)) if asked.kind == "same" else None,
-            WORDS.get(asked.kind, tuple(classes)),
-        )
-        for asked in questions
-    ]
-    _write(target, map(QUESTIONS_TO[to], shown), to)
+    _write(target, (_question(each, to, classes, by_text) for each in questions), to)
 
 
 @contextmanager
@@ -172,22 +117,33 @@ def _write(target: Target, records: Records, to: str) -> None:
         out.write(end.encode() if before == between else b"" if to == "prodigy" else b"[\n\n]\n")
 
 
-def _predictions(labels: Labels, texts: Mapping[Hashable, str]) -> Iterator[Prediction]:
+def _predictions(
+    labels: Labels, texts: Mapping[Hashable, str]
+) -> Iterator[tuple[Hashable, str, float | None, str]]:
+    """Yield each task, its label, its probability and its text."""
     by_text = {str(task): text for task, text in texts.items()}
     if texts and not any(str(task) in by_text for task in labels.tasks):
         raise InputError("texts-of-other-tasks")
     names = Ids(labels.classes.take(labels.label))
     for i, (task, label) in enumerate(zip(labels.tasks, names, strict=True)):
         sure = None if labels.probability is None else round(float(labels.probability[i]), 6)
-        yield Prediction(task, str(label), sure, by_text.get(str(task), str(task)))
+        yield task, str(label), sure, by_text.get(str(task), str(task))
 
 
-def _labels_to_studio(labels: Labels, texts: Mapping[Hashable, str], shown: Shown) -> Records:
-    """Make tasks with `predictions`, which Label Studio shows as pre-annotations."""
-    field = shown.field or "text"
-    for one in _predictions(labels, texts):
-        prediction = _studio_prediction(one, shown.question or "label", field, "choices")
-        yield {"data": {field: one.text, "task": one.task}, "predictions": [prediction]}
+def _labels(labels: Labels, texts: Mapping[Hashable, str], shown: Shown, to: str) -> Records:
+    """Make what the tool shows as labelled: predictions, suggestions, or a chosen option."""
+    question, field = shown.question or "label", shown.field or "text"
+    options = [{"id": str(name), "text": str(name)} for name in labels.classes]
+    for task, label, sure, text in _predictions(labels, texts):
+        if to == "label-studio":
+            prediction = _studio_prediction(label, sure, question, field, "choices")
+            yield {"data": {field: text, "task": task}, "predictions": [prediction]}
+        elif to == "argilla":
+            suggestion = {"value": label, "score": sure, "agent": AGENT}
+            yield _argilla(str(task), {field: text}, suggestions={question: suggestion})
+        else:  # the choice interface
+            meta = {"task": task, "probability": sure, "source": AGENT}
+            yield {field: text, "options": options, "accept": [label], "meta": meta}
 
 
 def _for_studio_tasks(labels: Labels, shown: Shown, studio: StudioTasks) -> Records:
@@ -201,21 +157,23 @@ def _for_studio_tasks(labels: Labels, shown: Shown, studio: StudioTasks) -> Reco
         raise InputError("several-questions", file=studio.name, questions=list(there))
     name = shown.question or next(iter(there), "label")
     field, kind = there.get(name, (shown.field or "text", "choices"))
-    known = [one for one in _predictions(labels, {}) if str(one.task) in studio.by_id]
+    known = [one for one in _predictions(labels, {}) if str(one[0]) in studio.by_id]
     if not known:
         raise InputError("no-task-labelled", file=studio.name)
     if len(known) < len(labels.tasks):
         note("tasks-left-out", n=len(labels.tasks) - len(known), file=studio.name)
-    for one in known:
-        task, data = studio.by_id[str(one.task)]
-        prediction = _studio_prediction(one, name, shown.field or field, kind)
+    for given, label, sure, _ in known:
+        task, data = studio.by_id[str(given)]
+        prediction = _studio_prediction(label, sure, name, shown.field or field, kind)
         yield {"id": task, "data": data, "predictions": [{"task": task, **prediction}]}
 
 
-def _studio_prediction(one: Prediction, question: str, field: str, kind: str) -> dict[str, Any]:
-    value = studio_value(kind, one.label)
+def _studio_prediction(
+    label: str, sure: float | None, question: str, field: str, kind: str
+) -> dict[str, Any]:
+    value = studio_value(kind, label)
     result = {"from_name": question, "to_name": field, "type": kind, "value": value}
-    return {"model_version": AGENT, "score": one.probability, "result": [result]}
+    return {"model_version": AGENT, "score": sure, "result": [result]}
 
 
 def _argilla(task: str, fields: dict[str, Any], **more: dict[str, Any]) -> dict[str, Any]:
@@ -224,49 +182,26 @@ def _argilla(task: str, fields: dict[str, Any], **more: dict[str, Any]) -> dict[
     return {"id": task, "fields": fields, **empty, **more}
 
 
-def _labels_to_argilla(labels: Labels, texts: Mapping[Hashable, str], shown: Shown) -> Records:
-    for one in _predictions(labels, texts):
-        suggestion = {"value": one.label, "score": one.probability, "agent": AGENT}
-        suggestions = {shown.question or "label": suggestion}
-        yield _argilla(str(one.task), {shown.field or "text": one.text}, suggestions=suggestions)
-
-
-def _labels_to_prodigy(labels: Labels, texts: Mapping[Hashable, str], shown: Shown) -> Records:
-    """Make tasks of the choice interface with the label chosen."""
-    options = [{"id": str(name), "text": str(name)} for name in labels.classes]
-    for one in _predictions(labels, texts):
-        meta = {"task": one.task, "probability": one.probability, "source": AGENT}
-        accept = [one.label]
-        yield {shown.field or "text": one.text, "options": options, "accept": accept, "meta": meta}
-
-
-def _question_to_studio(one: ShownQuestion) -> dict[str, Any]:
-    """Make a task whose choices are data: a configuration shows them with value="$choices"."""
-    return {"data": {**one.data(), "choices": [{"value": word} for word in one.choices]}}
-
-
-def _question_to_argilla(one: ShownQuestion) -> dict[str, Any]:
-    data = one.data()
-    fields: dict[str, Any] = {
-        name: data.pop(name) for name in ("question", "text", "other") if name in data
-    }
-    return _argilla(one.asked.id, fields, metadata={k: str(v) for k, v in data.items()})
-
-
-def _question_to_prodigy(one: ShownQuestion) -> dict[str, Any]:
-    data = one.data()
-    text = "\n\n".join(data.pop(name) for name in ("text", "other") if name in data)
-    options = [{"id": word, "text": word} for word in one.choices]
-    return {"text": text, "label": data.pop("question"), "options": options, "meta": data}
-
-
-LABELS_TO: dict[str, Callable[[Labels, Mapping[Hashable, str], Shown], Records]] = {
-    "label-studio": _labels_to_studio,
-    "argilla": _labels_to_argilla,
-    "prodigy": _labels_to_prodigy,
-}
-QUESTIONS_TO: dict[str, Callable[[ShownQuestion], dict[str, Any]]] = {
-    "label-studio": _question_to_studio,
-    "argilla": _question_to_argilla,
-    "prodigy": _question_to_prodigy,
-}
+def _question(
+    asked: Any, to: str, classes: Sequence[str], texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Make what the tool asks; answers hold ids: gold `task`, links `left` and `right`."""
+    words, choices = QUESTIONS.get(asked.kind, QUESTIONS["label"])
+    choices = choices or tuple(classes)
+    text = texts.get(str(asked.task), str(asked.task))
+    shown = {"question": words.format(asked.label), "text": text}
+    ids = {"task": asked.task, "class": asked.label if asked.kind == "is" else None}
+    named = (asked.task, asked.label)
+    if asked.kind == "same":
+        shown["other"] = texts.get(str(asked.other), str(asked.other))
+        ids = {"left": asked.task, "right": asked.other}
+        named = (asked.task, asked.other)
+    ids = {k: v for k, v in {**ids, "worker": asked.worker}.items() if v is not None}
+    if to == "label-studio":  # choices are data: a configuration shows them by value="$choices"
+        return {"data": {**shown, **ids, "choices": [{"value": word} for word in choices]}}
+    if to == "argilla":
+        name = ":".join([asked.kind, *(str(each) for each in named if each is not None)])
+        return _argilla(name, shown, metadata={k: str(v) for k, v in ids.items()})
+    text = "\n\n".join(shown[name] for name in ("text", "other") if name in shown)
+    options = [{"id": word, "text": word} for word in choices]
+    return {"text": text, "label": shown["question"], "options": options, "meta": ids}

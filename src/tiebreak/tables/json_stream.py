@@ -122,7 +122,7 @@ class _Buffer:
             except (RecursionError, ValueError) as error:  # nested too deeply; endless digits
                 line = self.line_at(0)
                 raise InputError(
-                    "bad-json", file=self._name, record=number, line=line, reason=error, near=None
+                    "bad-json", file=self._name, record=number, line=line, reason=error, near=""
                 ) from None
 
     def line_at(self, ahead: int) -> int:

@@ -16,7 +16,6 @@ import sys
 import time
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tiebreak.errors import FileError, note
@@ -65,6 +64,9 @@ class Lock:
             raise FileError("not-written", file=self._path, reason=error.strerror) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_current = os.path.samestat(os.fstat(handle), self._path.stat())
+        except FileNotFoundError:  # the former holder removed it meanwhile
+            is_current = False
         except OSError as error:
             os.close(handle)
             if error.errno in NO_LOCKS:
@@ -74,16 +76,12 @@ class Lock:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
             raise FileError("not-locked", lock=self._path, reason=error.strerror) from None
-        if not self._is_current(handle):  # the former holder removed it meanwhile
+        if not is_current:
             os.close(handle)
             return False
         self._handle = handle
-        about = {
-            "what": what,
-            "process": os.getpid(),
-            "host": platform.node(),
-            "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-        }
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        about = {"what": what, "process": os.getpid(), "host": platform.node(), "since": since}
         with contextlib.suppress(OSError):  # a full disk: others are told less, no more
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(about).encode(), 0)
@@ -95,13 +93,6 @@ class Lock:
             return os.open(self._path, flags, 0o666)  # less what the umask takes away
         except PermissionError:  # a killed process of somebody else left it; it can be locked
             return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-
-    def _is_current(self, handle: int) -> bool:
-        """Tell whether the file that was locked is still the one that others will open."""
-        try:
-            return os.path.samestat(os.fstat(handle), self._path.stat())
-        except FileNotFoundError:
-            return False
 
     def _holder(self) -> str:
         try:
@@ -123,12 +114,7 @@ class Lock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

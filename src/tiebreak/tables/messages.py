@@ -27,7 +27,7 @@ class Wording(string.Formatter):
     def format_field(self, value: Any, format_spec: str) -> Any:
         kind, _, word = format_spec.partition(" ")
         if kind == "list":
-            return first_few([repr(each) for each in value], int(word or MOST))
+            return first_few([repr(each) for each in value], int(word or MOST)) or "nothing"
         if kind == "short":
             return _cut(repr(value), int(word or 60))
         if kind == "count":
@@ -65,37 +65,6 @@ def _file_missing(file: object, meant: object, folder: object, is_row: bool) -> 
     return f"There is no file {file}. {hint}" + (
         " A list of texts names files; rows are tuples." if is_row else ""
     )
-
-
-def _no_tables(folder: object, names: Sequence[str]) -> str:
-    held = f"it holds {first_few(names, 5)}" if names else "it is empty"
-    return f"{folder} holds no tables (.csv, .parquet, .jsonl …): {held}."
-
-
-def _bad_json(file: str, record: int, line: int, reason: object, near: str | None) -> str:
-    where = f" (near {near!r})" if near else ""
-    return (
-        f"{file}, record {record:,}, line {line:,}: {reason}{where}. Repair it, or export the "
-        'file again. Each object is one row: {"task": …, "worker": …, "label": …}'
-    )
-
-
-def _list_without_end(file: str, record: int) -> str:
-    after = (
-        f"the list ends after record {record:,} without ']'" if record else "the list has no end"
-    )
-    return f"{file}: {after}. Is the file complete?"
-
-
-def _bad_row(row: int, parts: str, value: Any, is_row: bool) -> str:
-    if not is_row:
-        return f"Row {row:,} must be a tuple ({parts}); got {value!r}."
-    return f"Row {row:,} must be ({parts}); got {len(value)} parts: {value!r}."
-
-
-def _unequal(table: str, lengths: Mapping[str, int]) -> str:
-    shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
-    return f"{table}: columns must be equally long; got {shown or 'none'}."
 
 
 def _no_id(column: str, value: Any, where: str) -> str:
@@ -257,11 +226,8 @@ MESSAGES: dict[str, Message] = {
     "keys-in-address": "Leave keys out of the address {scheme}://…: it is shown and written down. "
     "Give them in the environment or in the configuration of the file system.",
     "no-file-name": "Files are named by a path, a pattern or a list of them; got {value!r}.",
-    "no-match": lambda pattern, folder, has_folders: (
-        (f"{pattern} matches folders only" if has_folders else f"No file matches {pattern}")
-        + f". Check the pattern and the folder ({folder})."
-    ),
-    "no-tables": _no_tables,
+    "no-match": "No file matches {pattern}. Check the pattern and the folder ({folder}).",
+    "no-tables": "{folder} holds no tables (.csv, .parquet, .jsonl …); it holds {names:list 5}.",
     "not-utf-8": "{file}, line {line}: byte 0x{byte:02x} at offset {offset:,} is not UTF-8.\n"
     "Save the file again as UTF-8, for instance: iconv -f WINDOWS-1252 -t UTF-8 {file}",
     "nul-bytes": "{file} begins with NUL bytes, which no text does: it is damaged, or no table. "
@@ -277,8 +243,9 @@ MESSAGES: dict[str, Message] = {
     "utf-16-broken": "{file} begins as UTF-16 text, but is none at offset {offset:,}. "
     "Save it again as UTF-8.",
     # Tables
-    "bad-json": _bad_json,
-    "bad-row": _bad_row,
+    "bad-json": "{file}, record {record:,}, line {line:,}: {reason} (near {near!r}). Repair it, or "
+    'export the file again. Each object is one row: {{"task": …, "worker": …, "label": …}}',
+    "bad-row": "Row {row:,} must be a tuple ({parts}); got {value!r}.",
     "csv-row": "{file}, line {line:,}: {reason}. Repair the row.",
     "csv-unreadable": "{file} cannot be read as CSV: {reason}.",
     "dataset-stream": "This dataset is read as a stream. Load it whole, or write it to Parquet.",
@@ -286,7 +253,8 @@ MESSAGES: dict[str, Message] = {
     "half-character": "The text {text!r} holds half a character (a lone surrogate), which UTF-8 "
     "cannot hold. Correct this id or label.",
     "list-broken": "{file}: record {record:,} is followed by {after!r}, and not by ',' or ']'.",
-    "list-without-end": _list_without_end,
+    "list-without-end": "{file}: the list has no ']' after record {record:,}. Is the file "
+    "complete?",
     "matrix-as-rows": "An array of shape {shape} is read as rows of task, worker, label. If its "
     "columns are workers and its values labels, pass wide=True.",
     "mixed-types": lambda is_frame, **fields: say(
@@ -304,9 +272,7 @@ MESSAGES: dict[str, Message] = {
         f"{file}, record {record:,}{'' if line is None else f', line {line:,}'}: "
         f"expected a JSON object, got {type}. Write one object per row."
     ),
-    "no-rows": lambda table, has_header: (
-        f"{table} holds {'a header but no' if has_header else 'no'} rows. Add at least one row."
-    ),
+    "no-rows": "{table} holds no rows. Add at least one row.",
     "no-such-row": "There is no row {row}.",
     "no-table": "A {type} cannot be read as a table. Pass a path, a frame (pandas, polars, "
     "pyarrow, DuckDB), a dictionary of columns or a list of rows.",
@@ -332,7 +298,7 @@ MESSAGES: dict[str, Message] = {
     "table-in-one-object": "{file} holds a whole table in one object. Write one object per row; "
     "with pandas: df.to_json(path, orient='records', lines=True)",
     "text-after-list": "{file}: after the list of {record:,} records comes {after!r}. Remove it.",
-    "unequal-columns": _unequal,
+    "unequal-columns": "{table}: columns must be equally long; their lengths are {lengths}.",
     "unfit-values": "Column {column!r} holds values such as {value!r} that no table can hold "
     "({reason}). Write them as text.",
     # Columns
@@ -403,10 +369,7 @@ MESSAGES: dict[str, Message] = {
     "doccano-without-users": "{file} does not say who gave which label: doccano leaves users out "
     "where a project shares its annotations.\nTurn off 'Share annotations across all users' in the "
     "project, and export the zip archive of one file per user.",
-    "key-missing": lambda at, key, keys: say(
-        "{}: {!r} is missing (there is {:list 12}{}). Export the file again.",
-        *(at, key, keys, "" if keys else "nothing"),
-    ),
+    "key-missing": "{at}: {key!r} is missing (there is {keys:list 12}). Export the file again.",
     "known-twice": "{at}: task {task!r} is known to be {label!r} here and {before!r} in {where}. "
     "Keep one of them.",
     "list-empty": "{file} holds an empty list: no records.",

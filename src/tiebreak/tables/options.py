@@ -78,21 +78,16 @@ class ReadingOptions:
             raise OptionError("idle-option", file=file, options=idle, why=why)
 
 
-def takes_read_options(*left_out: str) -> Callable[[Reader], Reader]:
-    """Show the fields of `ReadingOptions` in the signature of a reader, but for some."""
-
-    def decorate(reader: Reader) -> Reader:
-        signature = inspect.signature(reader)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = [
-            inspect.Parameter(
-                each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=each.type
-            )
-            for each in fields(ReadingOptions)
-            if each.name not in {*left_out, *signature.parameters}
-        ]
-        shown = signature.replace(parameters=[*own, *more])
-        reader.__signature__ = shown  # type: ignore[attr-defined]  # of a function
-        return reader
-
-    return decorate
+def takes_read_options(reader: Reader) -> Reader:
+    """Show the fields of `ReadingOptions` in the signature of a reader."""
+    signature = inspect.signature(reader)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(
+            each.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=each.type
+        )
+        for each in fields(ReadingOptions)
+    ]
+    shown = signature.replace(parameters=[*own, *more])
+    reader.__signature__ = shown  # type: ignore[attr-defined]  # of a function
+    return reader

@@ -13,7 +13,7 @@ import re
 import struct
 import zipfile
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,6 @@ from tiebreak.tables.source import (
     BYTE_ORDER_MARK,
     CHUNK,
     Content,
-    PlacedSource,
     RecordFinder,
     RecordPlace,
     TableFiles,
@@ -72,6 +71,7 @@ NO_IDS = frozenset(name for names in EXTRAS.values() for name in names)  # text 
 
 
 Record = Mapping[str, Any]
+KeepText = Callable[[Hashable, str], object]  # takes a task, and what to show for it
 Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
 
 
@@ -116,7 +116,6 @@ class Found(NamedTuple):
     first: Opened
     format: Any  # of `formats.records`
     files: Callable[[], Iterator[Opened]]
-    is_several: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -248,24 +247,31 @@ class Delimited:
         """
         content = self.content
         size = HEADER_START
+        taken: list[int] = []
+
+        def lines(text: str) -> Iterator[str]:
+            for line in io.StringIO(text, newline=""):
+                taken.append(len(line))
+                yield line
+
         while True:
-            # Latin-1 keeps one character per byte, so that characters consumed are bytes consumed.
+            # Latin-1 keeps one character per byte, so that characters taken are bytes taken.
             head = bytes(content.data[self.start : self.start + size]).decode("latin-1")
-            lines = _TakenLines(io.StringIO(head, newline=""))
+            taken.clear()
             try:
-                fields = next((f for f in csv.reader(lines, delimiter=delimiter) if f), [])
+                fields = next((f for f in csv.reader(lines(head), delimiter=delimiter) if f), [])
             except csv.Error as error:
                 if "field limit" in str(error):
                     return None
                 raise InputError("quote-open", file=content.name, line=1, n=0) from None
-            if lines.consumed < len(head) or self.start + len(head) >= len(content.data):
+            if sum(taken) < len(head) or self.start + len(head) >= len(content.data):
                 break
             size *= 8
         try:
             names = [field.encode("latin-1").decode() for field in fields]
         except UnicodeDecodeError:
             raise not_text(content.name, content.data) from None
-        return names, self.start + lines.consumed
+        return names, self.start + sum(taken)
 
     def _pieces(self, positions: Sequence[int], *, is_large: bool) -> Iterator[Sequence[Any]]:
         """Yield some columns; where a record is longer than a block, the rest of them at once."""
@@ -340,19 +346,6 @@ class Delimited:
             raise InputError(
                 "ragged-row", file=name, line=line, n=len(fields), expected=n, fields=fields
             )
-
-
-class _TakenLines:
-    """Lines of a text, and how many characters of it were taken."""
-
-    def __init__(self, lines: io.StringIO) -> None:
-        self._lines = lines
-        self.consumed = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self.consumed += len(line)
-            yield line
 
 
 INT32_MAX = 2**31 - 1
@@ -436,14 +429,11 @@ def _json_table(content: Content, first: Record, is_alone: bool) -> Table:
     if len(content.data) >= LARGE_JSON:
         names = tuple(first)
         return Table(names, partial(_json_pieces, content, first), Source(name), is_large=True)
+    source = source_of(content, line_of_record, 0)
     if content.is_list:
-        finder: Any = RecordFinder(name, "record")
-        return arrays(
-            columns_of(list(json_records(content.data, name))), PlacedSource(name, finder)
-        )
-    alike = _read_alike(content, first)
-    columns = columns_of(list(json_records(content.data, name))) if alike is None else alike
-    return arrays(columns, source_of(content, line_of_record, 0))
+        source = Source(name, RecordFinder(name, "record"))
+    alike = None if content.is_list else _read_alike(content, first)
+    return arrays(alike or columns_of(list(json_records(content.data, name))), source)
 
 
 def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
@@ -756,11 +746,10 @@ class _Chain:
             is_large |= table.is_large
             new = (name for name in table.names if not positions_of(tuple(self.owners), name))
             self.owners |= dict.fromkeys(new, path)
-        finder: Any = self.finder
         self.table = Table(
             tuple(self.owners),
             self._pieces,
-            PlacedSource(files.name, finder),
+            Source(files.name, self.finder),
             has_header=has_header,
             is_large=is_large,
             order_of=self._order_of,

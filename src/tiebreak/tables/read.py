@@ -29,10 +29,10 @@ from tiebreak.tables.columns import (
     WITH_EXTRAS,
     Schema,
     find_columns,
-    has_column,
+    positions_of,
 )
 from tiebreak.tables.options import ReadingOptions, takes_read_options
-from tiebreak.tables.plain import Found, as_table, chained_table, open_content
+from tiebreak.tables.plain import Found, KeepText, as_table, chained_table, open_content
 from tiebreak.tables.probabilities import (
     as_probabilities,
     complete,
@@ -72,10 +72,7 @@ OWN_COLUMNS = frozenset(  # no tool has a file of these columns alone
     ("task", "worker", "label", "weight", "run", "order", "group", "confidence")
 )
 OF_TOOLS = ("question", "task_pattern", "label_pattern", "label_pointer")
-OF_RESPONSES = (
-    *("repeats", "tasks", "classes", "fold_labels", "multi_label", "wide", "task_columns"),
-    *("worker_columns", "order_column", "turned", "task_pattern", "label_pattern", "label_pointer"),
-)
+Names = Mapping[str, object] | None
 SETTLED = ("repeats", "multi_label", "wide", "task_columns", "worker_columns", "turned", *OF_TOOLS)
 
 
@@ -106,7 +103,7 @@ class Wide(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-@takes_read_options()
+@takes_read_options
 def read_responses(source: Any, **options: Any) -> Responses:
     """Read which worker gave which label to which task.
 
@@ -174,7 +171,7 @@ def read_responses(source: Any, **options: Any) -> Responses:
     return export.responses
 
 
-@takes_read_options()
+@takes_read_options
 def read_export(source: Any, **options: Any) -> Export:
     """Read responses, and the known labels that came with them; see `read_responses`."""
     how = _options(options)
@@ -188,33 +185,20 @@ def read_export(source: Any, **options: Any) -> Export:
 
         how.refuse(SETTLED, str(source), "it was settled when the responses were packed")
         return Export(_extended(read_packed(source), how), None)
-    if isinstance(source, Table):
-        if has_soft_votes(source, how.named):
-            return Export(_extended(read_soft_votes(source, how.named), how), None)
-        workers = _workers_of(source, how)
-        if workers is None:
-            responses, columns = read_table(source, how)
-            return Export(responses, None, columns)
-        source = to_long(source, how.named, workers)
-        return Export(read_table(source, _without_names(how), is_own=True)[0], None)
-    if isinstance(source, Wide):
-        table = _melted(source, how)
-        return Export(read_table(table, _without_names(how), is_own=True)[0], None)
-    from tiebreak.tables.formats import read_format
-
-    imported = read_format(source, how)
-    made = replace(how, columns=None, order_column=None)
-    responses, _ = read_table(imported.table, made, is_own=True)
-    known = Gold.from_dict(imported.gold) if imported.gold else None
+    if isinstance(source, Table) and has_soft_votes(source, how.named):
+        return Export(_extended(read_soft_votes(source, how.named), how), None)
+    made = _long(source, how)
+    responses, columns = read_table(made.table, made.options, is_own=made.is_own)
+    known = Gold.from_dict(made.gold) if made.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
         if how.fold_labels:
             known = known.with_labels_like(responses.classes)
-    return Export(responses, known, form=imported.form)
+    return Export(responses, known, None if made.is_own else columns, made.form)
 
 
 def read_every_row(
-    source: Any, keep_text: Callable[[Hashable, str], None] | None = None, **options: Any
+    source: Any, keep_text: Callable[[Hashable, str], object] | None = None, **options: Any
 ) -> EveryRow:
     """Read every response of a file, repeats and all, as columns.
 
@@ -222,25 +206,49 @@ def read_every_row(
     """
     how = _options(options)
     source = open_responses(source, how)
-    if isinstance(source, Table):
-        workers = _workers_of(source, how)
-        if workers is None:
-            return EveryRow(read_rows(source, how), {})
-        source = Wide(source)
-        how = replace(how, worker_columns=workers)
-    if isinstance(source, Wide):
-        return EveryRow(read_rows(_melted(source, how), _without_names(how), is_own=True), {})
     if isinstance(source, Responses) or is_packed(source):
         raise InputError("packed-rows", source=source)
-    from tiebreak.tables.formats import read_format
-
-    imported = read_format(source, how, keep_text)
-    made = replace(how, columns=None, order_column=None)
-    return EveryRow(read_rows(imported.table, made, is_own=True), imported.gold)
+    made = _long(source, how, keep_text)
+    return EveryRow(read_rows(made.table, made.options, is_own=made.is_own), made.gold)
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_links(source: Any, *, sampling: Sampling | None = None, **options: Any) -> Links:
+class Long(NamedTuple):
+    """A table with a row per response, how it is read on, and what else was in the file.
+
+    `is_own`: its columns are known to be task, worker, label, as a format or a wide table was read.
+    """
+
+    table: Table
+    options: ReadingOptions
+    is_own: bool = True
+    gold: dict[Hashable, Hashable] = {}  # noqa: RUF012 - never changed
+    form: str | None = None
+
+
+def _long(source: Any, how: ReadingOptions, keep_text: KeepText | None = None) -> Long:
+    """Make a long table of an opened source: a table, a wide one, or a file of a tool."""
+    if isinstance(source, Found):
+        from tiebreak.tables.formats import read_format
+
+        imported = read_format(source, how, keep_text)
+        rest = replace(how, columns=None, order_column=None)
+        return Long(imported.table, rest, gold=imported.gold, form=imported.form)
+    table = _melted(source, how) if isinstance(source, Wide) else _if_wide(source, how)
+    if table is None:
+        return Long(source, how, is_own=False)
+    names: dict[str, Any] = dict.fromkeys(
+        ("columns", "order_column", "task_columns", "worker_columns")
+    )
+    return Long(table, replace(how, **names))
+
+
+def read_links(
+    source: Any,
+    *,
+    columns: Names = None,
+    format: str | None = None,
+    sampling: Sampling | None = None,
+) -> Links:
     """Read which tasks must, or cannot, be of the same class.
 
     Columns are left, right and link (must, cannot or duplicate), and optionally weight (above 0;
@@ -258,7 +266,7 @@ def read_links(source: Any, *, sampling: Sampling | None = None, **options: Any)
     """
     if isinstance(source, Links):
         return source
-    table, found = load_table(source, LINKS, options, allow_empty=True)
+    table, found = load_table(source, LINKS, columns, format, allow_empty=True)
     return Links.from_columns(
         found["left"],
         found["right"],
@@ -271,8 +279,9 @@ def read_links(source: Any, *, sampling: Sampling | None = None, **options: Any)
     )
 
 
-@takes_read_options(*OF_RESPONSES)
-def read_gold(source: Any, **options: Any) -> Gold:
+def read_gold(
+    source: Any, *, columns: Names = None, format: str | None = None, question: str | None = None
+) -> Gold:
     """Read tasks whose class is known: columns task and label, or a mapping of task to label.
 
     Of a tool's export, such as Label Studio's, it reads the labels that the file marks as true.
@@ -287,7 +296,7 @@ def read_gold(source: Any, **options: Any) -> Gold:
     """
     if isinstance(source, Gold):
         return source
-    how = _options(options)
+    how = ReadingOptions(columns=columns, format=format, question=question)
     if is_file(source) or names_several(source):
         source = opened(source)
         found = _found(source, how.format)
@@ -298,12 +307,12 @@ def read_gold(source: Any, **options: Any) -> Gold:
             if not gold:
                 raise GoldError("no-gold", file=found.name, format=found.format.title)
             return Gold.from_dict(gold)
-    table, columns = load_table(_unfolded(source, GOLD), GOLD, options, allow_empty=True)
-    return Gold.from_columns(columns["task"], columns["label"], source=table.source)
+    table, read = load_table(_unfolded(source, GOLD), GOLD, columns, format, allow_empty=True)
+    how.refuse(["question"], table.title, "it is a table of gold")
+    return Gold.from_columns(read["task"], read["label"], source=table.source)
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_labels(source: Any, **options: Any) -> Labels:
+def read_labels(source: Any, *, columns: Names = None, format: str | None = None) -> Labels:
     """Read labels that tiebreak, or another program, has written.
 
     Columns are task and label, and optionally probability and one ``probability_<class>`` per
@@ -316,7 +325,7 @@ def read_labels(source: Any, **options: Any) -> Labels:
     """
     if isinstance(source, Labels):
         return source
-    table, found = load_table(_unfolded(source, LABELS), LABELS, options)
+    table, found = load_table(_unfolded(source, LABELS), LABELS, columns, format)
     task, tasks = complete("task", found["task"], table)
     label, used = complete("label", found["label"], table)
     if len(tasks) < len(task):
@@ -337,8 +346,7 @@ def read_labels(source: Any, **options: Any) -> Labels:
     )
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_tasks(source: Any, **options: Any) -> Column:
+def read_tasks(source: Any, *, columns: Names = None, format: str | None = None) -> Column:
     """Read ids of tasks: a column of its own, or the column `task` of a file or table.
 
     Examples
@@ -348,7 +356,7 @@ def read_tasks(source: Any, **options: Any) -> Column:
     """
     is_objects = isinstance(source, list) and source and isinstance(source[0], Mapping)
     if isinstance(source, Table | Mapping) or is_file(source) or is_objects or is_frame(source):
-        table, found = load_table(source, TASKS, options)
+        table, found = load_table(source, TASKS, columns, format)
         column = found["task"]
     else:
         column = to_arrow("task", source)
@@ -357,8 +365,9 @@ def read_tasks(source: Any, **options: Any) -> Column:
     return column
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_texts(source: Any, **options: Any) -> dict[Hashable, str]:
+def read_texts(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> dict[Hashable, str]:
     """Read what tasks look like: columns task and text. A task without a text is left out.
 
     Examples
@@ -366,11 +375,12 @@ def read_texts(source: Any, **options: Any) -> dict[Hashable, str]:
     >>> read_texts([("a", "A cat."), ("b", None)])
     {'a': 'A cat.'}
     """
-    return _texts_of(source, TEXTS, "task", options)
+    return _texts_of(source, TEXTS, columns, format)
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_class_texts(source: Any, **options: Any) -> dict[Hashable, str]:
+def read_class_texts(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> dict[Hashable, str]:
     """Read what classes mean: columns class and text. A class without a text is left out.
 
     Examples
@@ -378,11 +388,12 @@ def read_class_texts(source: Any, **options: Any) -> dict[Hashable, str]:
     >>> read_class_texts([("cat", "Any feline."), ("dog", None)])
     {'cat': 'Any feline.'}
     """
-    return _texts_of(source, CLASS_TEXTS, "class", options)
+    return _texts_of(source, CLASS_TEXTS, columns, format)
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_contents(source: Any, **options: Any) -> dict[str, dict[Hashable, str]]:
+def read_contents(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> dict[str, dict[Hashable, str]]:
     """Read all that a page can show of tasks: columns text, markdown, image, audio, as there are.
 
     Examples
@@ -390,7 +401,7 @@ def read_contents(source: Any, **options: Any) -> dict[str, dict[Hashable, str]]
     >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
     {'image': {'a': 'a.png'}}
     """
-    table, found = load_table(source, CONTENTS, options)
+    table, found = load_table(source, CONTENTS, columns, format)
     if len(found) == 1:
         raise InputError("nothing-to-show", table=table.title)
     tasks = as_list(found.pop("task"))
@@ -404,26 +415,26 @@ def read_contents(source: Any, **options: Any) -> dict[str, dict[Hashable, str]]
     }
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_systems(source: Any, **options: Any) -> dict[Hashable, str]:
+def read_systems(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> dict[Hashable, str]:
     """Read which system each task is about: columns task and system, or a mapping.
 
     >>> read_systems({"a": "new", "b": "old"})
     {'a': 'new', 'b': 'old'}
     """
-    _, found = load_table(_unfolded(source, SYSTEMS), SYSTEMS, options)
-    rows = zip(as_list(found["task"]), as_list(found["system"]), strict=True)
-    return {task: str(system) for task, system in rows if system is not None}
+    return _texts_of(_unfolded(source, SYSTEMS), SYSTEMS, columns, format)
 
 
-@takes_read_options(*OF_RESPONSES, "question")
-def read_selection(source: Any, **options: Any) -> dict[Hashable, float]:
+def read_selection(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> dict[Hashable, float]:
     """Read with which chance each task was drawn to be labelled: above 0, up to 1.
 
     >>> read_selection([("a", 0.5), ("b", 1)])
     {'a': 0.5, 'b': 1.0}
     """
-    table, found = load_table(_unfolded(source, SELECTION), SELECTION, options)
+    table, found = load_table(_unfolded(source, SELECTION), SELECTION, columns, format)
     values = found["probability"]
     numbers, _ = as_numbers(values)
     wrong = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
@@ -433,12 +444,11 @@ def read_selection(source: Any, **options: Any) -> dict[Hashable, float]:
 
 
 def load_table(
-    source: Any, schema: Schema, options: Mapping[str, Any], *, allow_empty: bool = False
+    source: Any, schema: Schema, columns: Names, format: str | None, *, allow_empty: bool = False
 ) -> tuple[Table, dict[str, Column]]:
     """Make a table of the source and read the columns of its schema."""
-    how = _options(options)
+    how = ReadingOptions(columns=columns, format=format)
     table = as_table(source, schema.names, len(schema.needed), how.format)
-    how.refuse((*OF_RESPONSES, "question"), table.title, f"it is a table of {schema.what}")
     positions = find_columns(table, schema, how.named)
     read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
     return table, dict(zip(positions, read, strict=True))
@@ -499,7 +509,7 @@ def open_tables(
                 continue
         if not users:
             raise _without_use(role, tables)
-        holders = [each for each in users if has_column(each.source, str(name))]
+        holders = [each for each in users if positions_of(each.source.names, str(name))]
         for each in holders or users[:1]:
             each.columns[role] = name
     return found
@@ -567,13 +577,8 @@ def _options(given: Mapping[str, Any]) -> ReadingOptions:
     return ReadingOptions(**given)
 
 
-def _without_names(options: ReadingOptions) -> ReadingOptions:
-    """Return the options for a table whose columns are task, worker and label by now."""
-    return replace(options, columns=None, order_column=None, task_columns=None, worker_columns=None)
-
-
-def _workers_of(table: Table, options: ReadingOptions) -> list[str] | None:
-    """Return the workers of a table that is wide without anybody having said so."""
+def _if_wide(table: Table, options: ReadingOptions) -> Table | None:
+    """Make a long table of one that is wide without anybody having said so."""
     is_said = options.wide is False or options.task_columns or options.worker_columns
     return None if is_said or options.order_column else found_wide(table, options.named)
 
@@ -601,10 +606,10 @@ def _melted(wide: Wide, options: ReadingOptions) -> Table:
 def _extended(responses: Responses, options: ReadingOptions) -> Responses:
     """Add tasks without responses and classes that nobody chose."""
     if options.tasks is not None:
-        more = like(responses.tasks.values, to_arrow("tasks", options.tasks), "tasks")
+        more = like(responses.tasks.values, options.tasks, "tasks")
         responses = responses.with_tasks(ids.encode(more)[1])
     if options.classes is not None:
-        more = like(responses.classes.values, to_arrow("classes", options.classes), "classes")
+        more = like(responses.classes.values, options.classes, "classes")
         responses = responses.with_classes(ids.encode(more)[1])
     return responses.with_folded_labels() if options.fold_labels else responses
 
@@ -624,10 +629,11 @@ def _unfolded(source: Any, schema: Schema) -> Any:
 
 
 def _texts_of(
-    source: Any, schema: Schema, name: str, options: Mapping[str, Any]
+    source: Any, schema: Schema, columns: Names, format: str | None
 ) -> dict[Hashable, str]:
-    _, found = load_table(source, schema, options)
-    rows = zip(as_list(found[name]), as_list(found["text"]), strict=True)
+    """Read a table of two columns, ids and texts; an id without a text is left out."""
+    _, found = load_table(source, schema, columns, format)
+    rows = zip(*map(as_list, found.values()), strict=True)
     given = [(key, str(text)) for key, text in rows if text is not None]
     texts = dict(given)
     if len(texts) < len(given):

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak.data import Builder, Built, Repeats, Responses, ids, read_weights
 from tiebreak.data.ids import (
@@ -47,7 +46,7 @@ from tiebreak.tables.columns import (
     squashed,
 )
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.table import Table, like, needs_strip, stripped, to_arrow, values_of
+from tiebreak.tables.table import Table, like, needs_strip, stripped, values_of
 
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
 MOST_ORDERS = 6  # of three answers; a column with more values is a place in a queue
@@ -122,11 +121,6 @@ class ResponseColumns(NamedTuple):
         parts |= {role: (at,) for role, at in self.extras.items()}
         return {role: SEPARATOR.join(table.names[i] for i in at) for role, at in parts.items()}
 
-    @property
-    def default_repeats(self) -> Repeats:
-        """What counts where a worker labelled a task twice, and the caller has not said."""
-        return "runs" if {"run", "order"} & set(self.extras) else "last"
-
 
 def response_columns(table: Table, options: ReadingOptions) -> ResponseColumns:
     """Find the columns of responses; what is composed need not be found by name."""
@@ -167,15 +161,11 @@ def read_table(
 
     `is_own`: a format has made the table, so that its columns and orders are known.
     """
-    found = response_columns(table, options)
+    table, found = _found(table, options, is_own=is_own)
     if "weight" in found.extras:
         note("weights-found", table=table.title, column=table.names[found.extras["weight"]])
-    if not is_own:
-        found = turned(table, found, options.turned)
-        if options.multi_label:
-            table = split_labels(table, found)
-            found = response_columns(table, ReadingOptions())
-    repeats = options.repeats or found.default_repeats
+    is_by_run = {"run", "order"} & set(found.extras)
+    repeats: Repeats = options.repeats or ("runs" if is_by_run else "last")
     responses = _build(table, found, repeats, options)
     if not is_own and repeats == "last" and responses.n_repeats:
         _note_rows_against_time(table, found)
@@ -186,38 +176,36 @@ def read_rows(table: Table, options: ReadingOptions, *, is_own: bool = False) ->
     """Return every response, repeats and all, as columns by role."""
     import pyarrow as pa
 
-    found = response_columns(table, options)
-    if not is_own:
-        found = turned(table, found, options.turned)
-        if options.multi_label:
-            table = split_labels(table, found)
-            found = response_columns(table, ReadingOptions())
+    table, found = _found(table, options, is_own=is_own)
     batches = list(found.batches(table, list(found.extras)))
     if len(batches) == 1:
         return batches[0]
     return {role: pa.chunked_array([batch[role] for batch in batches]) for role in batches[0]}
 
 
+def _found(table: Table, options: ReadingOptions, *, is_own: bool) -> tuple[Table, ResponseColumns]:
+    """Find columns; turn verdicts back and split lists of labels where that was asked for."""
+    found = response_columns(table, options)
+    if is_own:
+        return table, found
+    found = turned(table, found, options.turned)
+    if not options.multi_label:
+        return table, found
+    table = split_labels(table, found)
+    return table, response_columns(table, ReadingOptions())
+
+
 def _build(
     table: Table, found: ResponseColumns, repeats: Repeats, options: ReadingOptions
 ) -> Responses:
     """Build responses of the columns that were found, and weigh those that say how much."""
-    by_order = "order" in found.extras and repeats != "runs"
-    if by_order:
+    if "order" in found.extras and repeats != "runs":
         note("orders-as-workers", table=table.title, column=table.names[found.extras["order"]])
     order = table.category_order(found.label)
-    classes: Any = options.classes
-    if order is not None:
-        classes = [*order, *(classes or ())]
-    built = _coded(
-        table,
-        found,
-        repeats,
-        by_order=by_order,
-        tasks=options.tasks,
-        classes=None if classes is None else to_arrow("classes", classes),
+    classes = options.classes if order is None else [*order, *(options.classes or ())]
+    responses = Responses.from_built(
+        _coded(table, found, repeats, options.tasks, classes), table.frame
     )
-    responses = Responses.from_built(built, table.frame)
     weighed = [role for role in ("confidence", "group") if role in found.extras]
     can_weigh = bool(weighed) and not responses.n_repeats and "order" not in found.extras
     if repeats == "runs" or can_weigh:
@@ -232,7 +220,12 @@ def _build(
         if responses.n_classes < n_before:
             note("labels-folded", n=n_before, n_classes=responses.n_classes)
     note_odd_classes(responses)
-    _note_number_twins(responses)
+    # Ids that are one number, written as 1 and 1.0, come of tables that were joined: a column of
+    # whole numbers with a gap in it is written as 1.0, 2.0 … by many tools.
+    for what, names in (("task", responses.tasks), ("worker", responses.workers)):
+        twins = number_twins(names)
+        if twins:
+            note("number-twins", what=what, first=twins[0][0], other=twins[0][1], n=len(twins))
     return responses
 
 
@@ -240,10 +233,9 @@ def _coded(
     table: Table,
     found: ResponseColumns,
     repeats: Repeats,
+    tasks: Any,
+    classes: Any,
     *,
-    by_order: bool,
-    tasks: Column | None,
-    classes: Column | None,
     strip: bool = False,
 ) -> Built:
     """Take the rows of a table; where spaces are around ids, once more without them.
@@ -251,6 +243,7 @@ def _coded(
     `tasks` and `classes` exist even where no row names them.
     """
     roles = ["weight"] if "weight" in found.extras else []
+    by_order = "order" in found.extras and repeats != "runs"
     builder = Builder(repeats, table.source)
     last: dict[str, Column] = {}
     for last in found.batches(table, [*roles, "order"] if by_order else roles):
@@ -263,9 +256,7 @@ def _coded(
         columns = stripped(table, columns) if strip else columns
         builder.add(*columns, weight=weight, is_large=table.is_large)
     if not strip and needs_strip(table, builder.names()):  # rare: read again
-        return _coded(
-            table, found, repeats, by_order=by_order, tasks=tasks, classes=classes, strip=True
-        )
+        return _coded(table, found, repeats, tasks, classes, strip=True)
     return builder.finish(
         tasks=None if tasks is None else like(last["task"], tasks, "tasks"),
         classes=None if classes is None else like(last["label"], classes, "classes"),
@@ -422,7 +413,6 @@ def split_labels(table: Table, found: ResponseColumns) -> Table:
     from tiebreak.tables.source import RecordPlace
 
     rows = Rows(table.title, "plain table", ReadingOptions(multi_label=True))
-    rows.places = []
     without_label = found._replace(label=found.task[0])
     columns: dict[str, list[Any]] = {}
     for batch in without_label.batches(table, list(found.extras)):
@@ -477,28 +467,20 @@ def _weighed(table: Table, found: ResponseColumns, responses: Responses) -> Resp
     rows = np.flatnonzero((task != MISSING) & (worker != MISSING) & (label != MISSING))
     code = worker[rows].astype(np.int64) * responses.n_classes + label[rows]
     rows = rows[np.lexsort((code, task[rows]))]
-    order, orders = _order_codes(values.get("order"))
+    orders, order = [], None
+    if "order" in values:
+        texts = ["" if value is None else str(value) for value in values["order"]]
+        orders = sorted(set(texts) - {""})
+        code_of = {text: i for i, text in enumerate(orders)} | {"": MISSING}
+        order = np.array([code_of[text] for text in texts], dtype=np.int32)[rows]
     confidence = _as_confidence(values.get("confidence"), table)
     groups: dict[int, str] = {}  # of each worker: what the rows say, the first where they differ
     for who, value in zip(worker.tolist(), values.get("group", ()), strict=False):
         if who != MISSING and value is not None:
             groups.setdefault(who, str(value))
-    extras = Extras(
-        None if order is None else order[rows],
-        orders,
-        None if confidence is None else confidence[rows],
-        groups,
+    return weigh(
+        responses, Extras(order, orders, None if confidence is None else confidence[rows], groups)
     )
-    return weigh(responses, extras)
-
-
-def _order_codes(values: list[Any] | None) -> tuple[Codes | None, list[str]]:
-    if values is None:
-        return None, []
-    texts = ["" if value is None else str(value) for value in values]
-    names = sorted({text for text in texts if text})
-    code = {text: i for i, text in enumerate(names)} | {"": MISSING}
-    return np.array([code[text] for text in texts], dtype=np.int32), names
 
 
 def _as_confidence(values: list[Any] | None, table: Table) -> Floats | None:
@@ -546,7 +528,10 @@ def _note_rows_against_time(table: Table, found: ResponseColumns) -> None:
         return
     task, _ = ids.encode(batch["task"])
     worker, workers = ids.encode(batch["worker"])
-    n_late = _count_falls(task.astype(np.int64) * len(workers) + worker, rank)
+    pair = task.astype(np.int64) * len(workers) + worker
+    by_pair = np.argsort(pair, kind="stable")
+    is_same = np.diff(pair[by_pair]) == 0
+    n_late = int(np.count_nonzero(is_same & (np.diff(rank[by_pair]) < 0.0)))
     if n_late:
         note("rows-against-time", n=n_late, column=table.names[position])
 
@@ -557,27 +542,15 @@ def _rank(times: Column) -> Floats | None:
     import pyarrow.compute as pc
 
     kind = times.type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     if is_text(kind):
         if not pc.all(pc.match_substring_regex(times, SORTS_AS_TIME)).as_py():
             return None
-    elif not (
-        pa.types.is_temporal(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    ):
+    elif not (pa.types.is_temporal(kind) or is_number):
         return None
     rank: Floats = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.float64)
     rank[pc.is_null(times, nan_is_null=True).to_numpy(zero_copy_only=False)] = np.nan
     return rank
-
-
-def _count_falls(pair: npt.NDArray[np.int64], rank: Floats) -> int:
-    """Count rows of a task and worker that are earlier than the row of them before.
-
-    >>> _count_falls(np.array([7, 8, 7]), np.array([2.0, 1.0, 1.0]))
-    1
-    """
-    by_pair = np.argsort(pair, kind="stable")
-    is_same = np.diff(pair[by_pair]) == 0
-    return int(np.count_nonzero(is_same & (np.diff(rank[by_pair]) < 0.0)))
 
 
 def note_odd_classes(responses: Responses) -> None:
@@ -593,15 +566,3 @@ def note_odd_classes(responses: Responses) -> None:
     for name in classes:
         if isinstance(name, str) and name.casefold() in NOTHING:
             note("label-for-nothing", label=name)
-
-
-def _note_number_twins(responses: Responses) -> None:
-    """Report ids that are one number written in two ways.
-
-    Such ids come of tables that were joined: a column of whole numbers with a gap in it is
-    written as 1.0, 2.0 … by many tools.
-    """
-    for what, names in (("task", responses.tasks), ("worker", responses.workers)):
-        twins = number_twins(names)
-        if twins:
-            note("number-twins", what=what, first=twins[0][0], other=twins[0][1], n=len(twins))

@@ -21,6 +21,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -149,26 +150,6 @@ class RecordPlace(NamedTuple):
         return f"{self.file}, {self.noun} {self.number:,}"
 
 
-class PlacedSource(Source):
-    """A source whose `line_of` finds the place of a row, counted from 0; it pickles."""
-
-    __slots__ = ()
-
-    def where(self, row: int) -> str:
-        """Name the place of a row."""
-        return str(self.place(row))
-
-    def origin(self, row: int) -> tuple[str, int]:
-        """Return the file of a row and its row there, counted from 0."""
-        found = getattr(self.line_of, "split", None)
-        return (self.name, row) if found is None else found(row)
-
-    def place(self, row: int) -> RecordPlace:
-        """Return the place of a row."""
-        assert self.line_of is not None
-        return self.line_of(row)  # type: ignore[return-value]  # a place in place of a line
-
-
 @dataclass(frozen=True, slots=True)
 class LineFinder:
     """Finds the line of a row by reading the file again, as only an error asks for it.
@@ -193,30 +174,26 @@ class LineFinder:
 
 @dataclass(frozen=True, slots=True)
 class RecordFinder:
-    """Finds the record of a row: by its number, or by its place where several files are read."""
+    """Finds the record of a row by its number, in one file or in that of each row."""
 
     name: str
     noun: str
     numbers: Any = None  # array of the number of each row; None: 1, 2, 3 …
-    places: list[RecordPlace] | None = None
+    files: list[tuple[str, str]] | None = None  # of each row: the file and the noun
 
     def __call__(self, row: int) -> RecordPlace:
         """Return the record of a row."""
-        if self.places is not None:
-            return self.places[row]
+        file, noun = (self.name, self.noun) if self.files is None else self.files[row]
         number = row + 1 if self.numbers is None else int(self.numbers[row])
-        return RecordPlace(self.name, self.noun, number)
+        return RecordPlace(file, noun, number)
 
 
 def source_of(content: Content, find: Callable[[memoryview, int], int], n_header: int) -> Source:
     """Return the source of rows: with lines where they can still be found."""
-    if content.path is not None:
-        finder = LineFinder(content.name, find, n_header, path=content.path)
-        return PlacedSource(content.name, finder)  # type: ignore[arg-type]
-    if len(content.data) <= SMALL:
-        finder = LineFinder(content.name, find, n_header, data=bytes(content.data))
-        return PlacedSource(content.name, finder)  # type: ignore[arg-type]
-    return Source(content.name)
+    if content.path is None and len(content.data) > SMALL:
+        return Source(content.name)
+    data = bytes(content.data) if content.path is None else b""
+    return Source(content.name, LineFinder(content.name, find, n_header, content.path, data))
 
 
 def is_packed(target: Any) -> bool:
@@ -414,13 +391,7 @@ def _has_rows(content: Content) -> bool:
         return True
     if content.is_list:
         return not start[1:].lstrip().startswith(b"]")
-    size = HEAD
-    while True:
-        lines = bytes(content.data[:size]).splitlines()
-        n_filled = sum(bool(line.strip()) for line in lines)
-        if n_filled > 1 or size >= len(content.data):
-            return n_filled > 1
-        size *= 8
+    return len(list(islice(filter(str.strip, text_of(content.data)), 2))) > 1
 
 
 def _read_path(path: Path) -> Content:
@@ -463,23 +434,18 @@ def text_of(data: memoryview, errors: str = "replace") -> io.TextIOWrapper:
 
 def _near_name(path: Path) -> str | None:
     """Return the file beside a missing one with nearly its name, of a kind that could be read."""
+
+    def bare(name: str) -> Path:
+        return Path(name.lower().removesuffix(".gz"))
+
     try:
         beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return None
-
-    def split(name: str) -> tuple[str, str]:
-        bare = Path(name.lower().removesuffix(".gz"))
-        return bare.stem, bare.suffix
-
-    stem, kind = split(path.name)
-    near: dict[str, list[str]] = {}
-    for name in beside:
-        its_stem, its_kind = split(name)
-        if its_kind in EXTENSIONS or its_kind == kind:
-            near.setdefault(its_stem, []).append(name)
-    stems = difflib.get_close_matches(stem, near, n=1, cutoff=NEAR)
-    names = near[stems[0]] if stems else []
+    kinds = {*EXTENSIONS, bare(path.name).suffix}
+    near = {bare(name).stem for name in beside if bare(name).suffix in kinds}
+    stems = difflib.get_close_matches(bare(path.name).stem, near, n=1, cutoff=NEAR)
+    names = [n for n in beside if bare(n).stem in stems and bare(n).suffix in kinds]
     return next(iter(difflib.get_close_matches(path.name, names, n=1, cutoff=0.0)), None)
 
 
@@ -490,37 +456,31 @@ def _files_of(name: str, is_perhaps_a_row: bool) -> list[TableFile]:
         return _remote_files(name)
     path = Path(name)
     if path.is_dir() and not is_packed(name):
-        return [_local(each) for each in _tables_in(path)]
+        try:
+            inside = sorted(each.name for each in path.iterdir())
+        except OSError as error:
+            raise FileError("folder-unreadable", folder=path, reason=error.strerror) from None
+        tables = {*_tables_of(inside), *(n for n in _shown(inside) if is_packed(path / n))}
+        if not tables:
+            raise FileError("no-tables", folder=path, names=inside)
+        return [_local(str(path / each)) for each in sorted(tables)]
     if os.path.lexists(name) or not any(sign in name for sign in PATTERN_SIGNS):
         return [_local(name, is_perhaps_a_row)]
     matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - it may begin at the root
     found = [each for each in matches if is_packed(each) or not Path(each).is_dir()]
     if not found:
-        raise FileError("no-match", pattern=name, folder=Path.cwd(), has_folders=bool(matches))
+        raise FileError("no-match", pattern=name, folder=Path.cwd())
     return [_local(each) for each in found]
 
 
-def _tables_in(folder: Path) -> list[str]:
-    """Return the tables and packed folders in a folder; hidden names and those with _ are none."""
-    try:
-        inside = sorted(each.name for each in folder.iterdir())
-    except OSError as error:
-        raise FileError("folder-unreadable", folder=folder, reason=error.strerror) from None
-    tables = _tables_of(inside)
-    tables += [n for n in inside if _is_shown(n) and n not in tables and is_packed(folder / n)]
-    if not tables:
-        raise FileError("no-tables", folder=folder, names=inside)
-    return [str(folder / name) for name in sorted(tables)]
-
-
-def _is_shown(name: str) -> bool:
-    return not name.startswith((".", "_"))
+def _shown(names: list[str]) -> list[str]:
+    return [name for name in names if not name.startswith((".", "_"))]
 
 
 def _tables_of(names: list[str]) -> list[str]:
-    shown = list(filter(_is_shown, names))
-    tables = [name for name in shown if name.lower().endswith(ENDINGS)]
-    return tables or [name for name in shown if name.lower().endswith(PERHAPS)]
+    """Return the names of tables; hidden ones, and those with _, are none."""
+    tables = [name for name in _shown(names) if name.lower().endswith(ENDINGS)]
+    return tables or [name for name in _shown(names) if name.lower().endswith(PERHAPS)]
 
 
 def _local(path: str, is_perhaps_a_row: bool = False) -> TableFile:
@@ -540,41 +500,36 @@ def _remote_files(address: str) -> list[TableFile]:
 
     Options of the file system follow a question mark, such as `?endpoint_override=…`.
     """
+    from pyarrow import fs
+
     name, mark, options = address.rpartition("?")
     if "=" not in options:  # none, or a pattern with a question mark
         name, mark, options = address, "", ""
     scheme, _, place = name.partition("://")
     if "@" in place.partition("/")[0]:
         raise FileError("keys-in-address", scheme=scheme)
-    folder, _, pattern = name.rpartition("/")
-    has_pattern = any(sign in pattern for sign in PATTERN_SIGNS)
-    start = folder if has_pattern else name
+    folder, _, last = name.rpartition("/")
+    pattern = last if any(sign in last for sign in PATTERN_SIGNS) else None
+    start = name if pattern is None else folder
     system, path = _filesystem(start + mark + options)
-    found = {each.base_name: each for each in _listed(system, path, address)}
-    chosen = fnmatch.filter(found, pattern) if has_pattern else _tables_of(list(found))
-    if not has_pattern and [each.path for each in found.values()] == [path]:
-        chosen = list(found)
-    if not chosen:
-        raise FileError("address-empty", address=address, pattern=pattern if has_pattern else None)
-    before = start.removesuffix(path) if start.endswith(path) else f"{scheme}://"
-    infos = [found[each] for each in sorted(chosen)]
-    return [
-        TableFile(f"{before}{i.path}{mark}{options}", i.size, f"{i.size}-{i.mtime_ns}")
-        for i in infos
-    ]
-
-
-def _listed(system: Any, path: str, address: str) -> list[Any]:
-    """Return what is known of the file of a path, or of the files in that folder."""
-    from pyarrow import fs
-
     try:
         info = system.get_file_info(path)
+        is_file = info.type == fs.FileType.File
         inside = fs.FileSelector(path, allow_not_found=True)
-        listed = [info] if info.type == fs.FileType.File else system.get_file_info(inside)
+        listed = [info] if is_file else system.get_file_info(inside)
     except OSError as error:
         raise FileError("address-unlisted", address=address, reason=error) from None
-    return [each for each in listed if each.type == fs.FileType.File]
+    found = {each.base_name: each for each in listed if each.type == fs.FileType.File}
+    chosen = list(found) if is_file else _tables_of(list(found))
+    if pattern is not None:
+        chosen = fnmatch.filter(found, pattern)
+    if not chosen:
+        raise FileError("address-empty", address=address, pattern=pattern)
+    before = start.removesuffix(path) if start.endswith(path) else f"{scheme}://"
+    return [
+        TableFile(f"{before}{i.path}{mark}{options}", i.size, f"{i.size}-{i.mtime_ns}")
+        for i in (found[each] for each in sorted(chosen))
+    ]
 
 
 def _filesystem(address: str) -> tuple[Any, str]:

@@ -102,7 +102,7 @@ class Table:
         return replace(self, order_of=lambda position: order.get(self.names[position]))
 
     def _without_rows(self) -> NoRowsError:
-        return NoRowsError("no-rows", table=self.title, has_header=self.has_header)
+        return NoRowsError("no-rows", table=self.title)
 
 
 def _together(pieces: Sequence[Any]) -> Column:
@@ -182,7 +182,7 @@ def table_of(source: Any, row_names: Sequence[str], n_needed: int) -> Table:
         is_row = isinstance(row, Sequence) and not isinstance(row, str | bytes)
         if not is_row or not n_needed <= len(row) <= len(row_names):
             parts = ", ".join(row_names[:n_needed])
-            raise InputError("bad-row", row=number, parts=parts, value=row, is_row=is_row)
+            raise InputError("bad-row", row=number, parts=parts, value=row)
     width = max(map(len, rows), default=n_needed)
     padded = ((*row, *(None,) * (width - len(row))) for row in rows)
     columns = [list(column) for column in zip(*padded, strict=True)] or [[] for _ in range(width)]
@@ -232,7 +232,7 @@ def needs_strip(table: Table, names: Iterable[Ids]) -> bool:
     """Return whether any id of a text file has spaces around it, without a copy of the ids."""
     import pyarrow.compute as pc
 
-    texts = (each.values for each in names if table.has_header and is_arrow(each.values))
+    texts = (each.values for each in names if table.has_header)
     return any(
         bool(pc.any(test(values, pattern=" ")).as_py())
         for values in texts
@@ -241,12 +241,13 @@ def needs_strip(table: Table, names: Iterable[Ids]) -> bool:
     )
 
 
-def like(known: Column, column: Column, what: str) -> Column:
-    """Give ids listed separately the type of those in the table, where that is typed."""
-    if not is_arrow(known):
-        return column
+def like(known: Column, listed: Any, what: str) -> Column:
+    """Give ids listed separately the type of those in the table."""
     import pyarrow as pa
 
+    column = to_arrow(what, listed)
+    if not is_arrow(known):  # of responses made of rows
+        return column
     kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
     try:
         return column.cast(kind)

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from tiebreak.data.ids import as_list
-from tiebreak.errors import InputError, OptionError, note
+from tiebreak.errors import InputError, note
 from tiebreak.tables.columns import LABEL, TASK, WORKER, positions_for
-from tiebreak.tables.source import PlacedSource, RecordFinder
+from tiebreak.tables.source import RecordFinder
 from tiebreak.tables.table import Table, arrays
+from tiebreak.wording import Source
 
 MOST_CLASSES = 50  # of a table that is taken to be wide without being asked
 FEW_ROWS = 10  # below, as many classes as rows say nothing
@@ -35,8 +36,8 @@ def array_to_long(source: np.ndarray[Any, Any]) -> Table:
     """Make a long table of an N × M array: tasks and workers are numbered from 0, NaN is a gap."""
     if source.ndim != 2 or not source.size:
         raise InputError("wide-shape", shape=source.shape)
-    values = {str(j): source[:, j].tolist() for j in range(source.shape[1])}
-    return _melted(list(range(len(source))), values, "The array", "row")
+    workers = {str(j): source[:, j].tolist() for j in range(source.shape[1])}
+    return _melted(arrays(workers, Source("The array")), None, workers)
 
 
 def to_long(
@@ -47,40 +48,33 @@ def to_long(
     `chosen` are the columns of workers; None: all others are.
     """
     position = _task_position(table, columns)
-    names = [name for i, name in enumerate(table.names) if i != position]
+    names = _others(table, position)
     if len(set(names)) < len(names):
         raise InputError("wide-names-alike", table=table.title)
     if not names:
         raise InputError("wide-without-workers", table=table.title)
-    if isinstance(chosen, str):
-        raise OptionError("list-of-names", option="worker_columns", value=chosen)
     for name in chosen or ():
         if name not in names:
+            is_task = name in table.names
             raise InputError(
                 "wide-column",
                 table=table.title,
                 column=name,
                 columns=table.names,
-                is_task=name in table.names,
+                is_task=is_task,
             )
+    workers = _read(table, chosen or names)
     if chosen is None:
-        workers = _read(table, names)
         shared = _sharing(workers)
         empty = [name for name in names if not any(map(_is_given, workers[name]))]
         alone = [name for name in names if name not in (*shared, *empty)]
         if alone and len(shared) >= 2:
             note("wide-strangers", table=table.title, alone=alone, others=[*shared, *empty])
-    else:
-        workers = _read(table, chosen)
-    n_rows = len(next(iter(workers.values())))
-    tasks = list(range(n_rows))
-    if position is not None:
-        tasks = as_list(table.read([position])[0])
-    return _melted(tasks, workers, table.title, "line" if table.has_header else "row")
+    return _melted(table, position, workers)
 
 
-def found_wide(table: Table, columns: Mapping[str, object]) -> list[str] | None:
-    """Return the columns of workers of a table that is wide by all appearances; else None.
+def found_wide(table: Table, columns: Mapping[str, object]) -> Table | None:
+    """Make a long table of one that is wide by all appearances; None of any other.
 
     Such a table has a column of tasks, none of workers and labels, and two or more columns that
     share their labels. Columns that share none, such as texts and dates, are left out.
@@ -92,7 +86,7 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> list[str] | None:
     if "task" not in columns and len(positions_for(table, TASK)) != 1:
         return None
     position = _task_position(table, columns)
-    names = [name for i, name in enumerate(table.names) if i != position]
+    names = _others(table, position)
     if len(set(names)) < len(names):
         return None
     try:
@@ -106,7 +100,11 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> list[str] | None:
         return None
     alone = [name for name in names if name not in shared]
     note("wide-found", table=table.title, workers=shared, alone=alone)
-    return shared
+    return _melted(table, position, {name: workers[name] for name in shared})
+
+
+def _others(table: Table, position: int | None) -> list[str]:
+    return [name for i, name in enumerate(table.names) if i != position]
 
 
 def _sharing(workers: Mapping[str, list[Any]]) -> list[str]:
@@ -132,29 +130,32 @@ def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
     return found[0] if found else 0 if table.has_header else None
 
 
-def _melted(tasks: list[Any], workers: Mapping[str, list[Any]], name: str, noun: str) -> Table:
-    n_repeated = len(tasks) - len(set(tasks))
+def _melted(table: Table, position: int | None, workers: Mapping[str, list[Any]]) -> Table:
+    name = table.title
+    n_rows = len(next(iter(workers.values())))
+    tasks = range(n_rows) if position is None else as_list(table.read([position])[0])
+    n_repeated = n_rows - len(set(tasks))
     if n_repeated:
         raise InputError("wide-task-twice", table=name, n=n_repeated)
     rows = [
         (i, worker, _whole(values[i]))
-        for i in range(len(tasks))
+        for i in range(n_rows)
         for worker, values in workers.items()
         if _is_given(values[i])
     ]
-    n_cells = len(tasks) * len(workers)
+    n_cells = n_rows * len(workers)
     note("wide-read", table=name, n_cells=n_cells, n_workers=len(workers), n_kept=len(rows))
-    n_idle = len(tasks) - len({i for i, _, _ in rows})
+    n_idle = n_rows - len({i for i, _, _ in rows})
     if n_idle:
         note("wide-idle-tasks", table=name, n=n_idle)
-    first = 2 if noun == "line" else 1
-    finder: Any = RecordFinder(name, noun, np.array([i + first for i, *_ in rows], dtype=np.int64))
+    noun, first = ("line", 2) if table.has_header else ("row", 1)
+    numbers = np.array([i + first for i, *_ in rows], dtype=np.int64)
     columns = {
         "task": [tasks[i] for i, _, _ in rows],
         "worker": [worker for _, worker, _ in rows],
         "label": [label for _, _, label in rows],
     }
-    return arrays(columns, PlacedSource(name, finder))
+    return arrays(columns, Source(name, RecordFinder(name, noun, numbers)))
 
 
 def _is_given(value: Any) -> bool:

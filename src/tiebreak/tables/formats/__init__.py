@@ -14,9 +14,9 @@ from tiebreak.tables.columns import RESPONSES
 from tiebreak.tables.formats import annotation, judges, lists
 from tiebreak.tables.formats.annotation import StudioTasks
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
-from tiebreak.tables.formats.records import Format, Imported, KeepText, Rows
+from tiebreak.tables.formats.records import Format, Imported, Rows
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Found, Opened, Records, open_content, open_frame
+from tiebreak.tables.plain import Found, KeepText, Opened, Records, open_content, open_frame
 from tiebreak.tables.source import FORMATS as PLAIN
 from tiebreak.tables.source import Content, TableFiles, opened
 
@@ -40,7 +40,6 @@ def find(source: Any, asked: str | None = None) -> Found:
         first,
         format_of(first, asked),
         lambda: (open_content(content, plain) for _, content in source.contents()),
-        is_several=True,
     )
 
 
@@ -73,8 +72,6 @@ def read_format(
 ) -> Imported:
     """Read the answers of a tool's file, or of several as if they were one."""
     rows = Rows(found.name, "", options, keep_text)
-    if found.is_several:
-        rows.places = []
     titles: dict[str, None] = {}
     names: dict[str, None] = {}  # of classes
     for each, form, records in _each(found, options.format):

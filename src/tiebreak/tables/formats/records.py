@@ -14,12 +14,10 @@ from tiebreak.data import ids
 from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Head, Records
-from tiebreak.tables.source import PlacedSource, RecordFinder, RecordPlace
+from tiebreak.tables.plain import Head, KeepText, Records
+from tiebreak.tables.source import RecordFinder, RecordPlace
 from tiebreak.tables.table import Table, arrays, to_arrow
 from tiebreak.wording import Source
-
-KeepText = Callable[[Hashable, str], object]  # takes a task, and what to show for it
 
 IdType = (str, int)
 Number = (int, float)
@@ -151,9 +149,8 @@ class Rows:
     task: list[Any] = field(default_factory=list)
     worker: list[Any] = field(default_factory=list)
     label: list[Any] = field(default_factory=list)
+    file: list[tuple[str, str]] = field(default_factory=list)  # and the noun, "line" or "record"
     number: list[int] = field(default_factory=list)
-    places: list[RecordPlace] | None = None  # kept where several files are read
-    noun: str = "record"
     more: dict[str, list[Any]] = field(default_factory=dict)
     known: dict[Hashable, tuple[Any, RecordPlace]] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -176,10 +173,8 @@ class Rows:
         """Take one answer; a list of labels is one label, none, or a case for multi-label."""
         if worker is None or worker == "":
             raise InputError("no-worker", at=at)
-        self.noun = at.noun
+        self.file.append(self._same.setdefault(at[:2], at[:2]))
         self.number.append(at.number)
-        if self.places is not None:
-            self.places.append(at)
         self.task.append(task)
         self.worker.append(self._once(worker))
         self.label.append(self._once(self._class_of(at, label)))
@@ -238,8 +233,7 @@ class Rows:
 
     def _source(self) -> Source:
         numbers = np.array(self.number, dtype=np.int64)
-        finder: Any = RecordFinder(self.name, self.noun, numbers, self.places)
-        return PlacedSource(self.name, finder)
+        return Source(self.name, RecordFinder(self.name, "record", numbers, self.file))
 
     def _once(self, value: Any) -> Any:
         """Keep one copy of equal texts: workers and labels come again and again."""
@@ -303,8 +297,8 @@ class Rows:
         ]
         self.task = [composed((self.task[i], mark)) for i, mark, _ in rows]
         self.label = [answer for _, _, answer in rows]
-        others = [self.worker, self.number, *self.more.values()]
-        for values in others if self.places is None else [*others, self.places]:
+        others: list[list[Any]] = [self.worker, self.file, self.number, *self.more.values()]
+        for values in others:
             values[:] = [values[i] for i, _, _ in rows]
         return {
             composed((task, mark)): YES if mark in label else NO
@@ -324,6 +318,6 @@ class Rows:
         order = np.empty(len(pair), dtype=np.int64)
         order[np.argsort(pair, kind="stable")] = np.lexsort((np.array(times, dtype=float), pair))
         places = order.tolist()
-        lists = [self.task, self.worker, self.label, self.number, *self.more.values()]
-        for values in lists if self.places is None else [*lists, self.places]:
+        lists: list[list[Any]] = [self.task, self.worker, self.label, self.file, self.number]
+        for values in [*lists, *self.more.values()]:
             values[:] = [values[i] for i in places]
