@@ -12,7 +12,6 @@ EVERY = {
     "crowd_kit": "benchmarks.rivals.crowd_kit",
     "one_coin": "benchmarks.rivals.one_coin",
     "frame": "benchmarks.rivals.frame",
-    "ids": "benchmarks.rivals.ids",
     "growth": "benchmarks.scale.growth",
     "sweep": "benchmarks.rivals.sweep",
     "must_component": "benchmarks.scale.must_component",

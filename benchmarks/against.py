@@ -77,18 +77,6 @@ RATIOS = (
     Ratio("asking", "first fit, 10 classes, ms", _milliseconds(2, "first_fit_seconds"), False),
     Ratio("asking", "refit, 10 classes, ms", _milliseconds(2, "refit_seconds"), False),
     Ratio("frame", "crowd-kit / tiebreak, frame to labels", lambda r: r["fit"]["ratio"]),
-    Ratio(
-        "ids",
-        "tiebreak / fastest rival, by task",
-        lambda r: r["orders"]["by task"]["ours_to_fastest"],
-        False,
-    ),
-    Ratio(
-        "ids",
-        "tiebreak / fastest rival, shuffled",
-        lambda r: r["orders"]["shuffled"]["ours_to_fastest"],
-        False,
-    ),
 )
 NAMES = tuple(dict.fromkeys(ratio.result for ratio in RATIOS))
 

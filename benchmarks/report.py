@@ -22,7 +22,6 @@ def write() -> None:
     for name, section in (
         ("crowd_kit", _crowd_kit),
         ("frame", report_intake.frame),
-        ("ids", report_intake.ids),
         ("growth", report_intake.growth),
         ("sweep", _sweep),
         ("worker_model_sweeps", _worker_model_sweeps),

@@ -1,4 +1,4 @@
-"""The parts of `docs/performance.md` on ids, frames, files and growth."""
+"""The parts of `docs/performance.md` on frames, files and growth."""
 
 from __future__ import annotations
 
@@ -8,26 +8,6 @@ from typing import Any
 from benchmarks.drawing import Panel, draw
 
 FIGURE = Path(__file__).parent.parent / "docs" / "figures" / "growth.svg"
-
-
-def ids(result: dict[str, Any]) -> str:
-    names = ("tiebreak", "pyarrow", "pandas", "polars", "duckdb")
-    rows = "\n".join(
-        f"| {order} | "
-        + " | ".join(f"{found['seconds'][name]:.2f} s" for name in names)
-        + f" | {found['ours_to_fastest']:.2f} × {found['fastest_rival']} |"
-        for order, found in result["orders"].items()
-    )
-    return f"""## Ids into codes
-
-{result["rows"]:,} rows of text ids ({result["tasks"]:,} tasks, {result["workers"]:,} workers,
-{result["classes"]} labels), all three columns, codes in order of first appearance; medians of
-rounds in turn. Codes equal pyarrow's.
-
-| rows come | {" | ".join(names)} | tiebreak takes |
-|---|---|---|---|---|---|---|
-{rows}
-"""
 
 
 def frame(result: dict[str, Any]) -> str:

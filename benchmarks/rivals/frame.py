@@ -9,16 +9,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from crowdkit.aggregation import DawidSkene as Theirs
 
 from benchmarks.measure import about, interleaved, keep, memory_now, peak_since, seconds, summary
-from benchmarks.rivals.ids import made_ids
 from tiebreak import DawidSkene, simulate
 
 N_RESPONSES, N_WORKERS, N_CLASSES, PER_TASK = 2_000_000, 1_000, 4, 5
 LARGE = 10_000_000  # responses where memory is measured
 SWEEPS, PAIRS = 30, 2
 TEN_MINUTES = 600.0
+
+
+def made_ids(prefix: str, codes: np.ndarray, n: int) -> pa.Array:
+    width = len(str(n - 1))
+    made = pa.array([f"{prefix}{i:0{width}d}" for i in range(n)], pa.large_string())
+    return made.take(pa.array(codes))
 
 
 def frame_of(n_responses: int) -> pd.DataFrame:

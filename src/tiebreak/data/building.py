@@ -12,7 +12,7 @@ from tiebreak.data.ids import MISSING, Coder, Column, Ids
 from tiebreak.data.weights import arrange_weighted, check_length
 from tiebreak.errors import ResponseError, note
 from tiebreak.kernels.arrays import default_threads, for_each
-from tiebreak.kernels.contract import COMPILED_INTAKE, COMPILED_ROWS, repays_compiled_intake
+from tiebreak.kernels.contract import COMPILED_ROWS, repays_compiled_intake
 from tiebreak.kernels.ingest import reference
 from tiebreak.kernels.ingest.reference import Arranged, ResponseRows
 from tiebreak.kernels.layout import Codes, Floats, Offsets
@@ -23,7 +23,7 @@ Repeats = Literal["last", "count", "error", "vote", "runs"]
 REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")
 ROLES = ("task", "worker", "label")
 SHOWN = 3  # rows named in a message
-TOGETHER = 1 << 24  # rows whose codes lie in one array
+TOGETHER = 1 << 24  # rows whose codes are settled at a time
 INT32_END = 2**31
 
 
@@ -56,7 +56,8 @@ class Builder:
         self._source = source
         self._coders: tuple[Coder, ...] = ()
         self._parts: list[ResponseRows] = []
-        self._recent: list[ResponseRows] = []
+        self._recent: list[tuple[ResponseRows, Floats | None]] = []
+        self._n_recent = 0
         self._weights: list[Floats] = []  # of each row that has a label; empty: none are given
         self._rows_without_id: dict[str, list[int]] = {"task": [], "worker": []}  # the first few
         self._n_without_id = {"task": 0, "worker": 0}
@@ -66,45 +67,57 @@ class Builder:
     @property
     def n_rows(self) -> int:
         """How many rows were taken."""
-        return self._n_rows
+        return self._n_rows + self._n_recent
 
     def add(
-        self,
-        task: Column,
-        worker: Column,
-        label: Column,
-        *,
-        weight: Floats | None = None,
-        is_large: bool = False,
+        self, task: Column, worker: Column, label: Column, *, weight: Floats | None = None
     ) -> None:
-        """Take some rows; `is_large` says that many more may follow."""
+        """Take some rows."""
         columns = task, worker, label
         if not self._coders:
-            n_rows = COMPILED_INTAKE if is_large else None
-            self._coders = tuple(ids.coder_for(column, n_rows) for column in columns)
-        task_code, worker_code, label_code = self._encode(columns)
-        self._find_rows_without_id("task", task_code)
-        self._find_rows_without_id("worker", worker_code)
-        self._n_rows += len(label_code)
-        given = label_code != MISSING
-        n_empty = int(len(given) - np.count_nonzero(given))
+            self._coders = tuple(ids.coder_for(column) for column in columns)
+        rows = ResponseRows(*self._encode(columns))
+        n_rows = len(rows.task)
+        if weight is not None:
+            check_length(weight, n_rows)
+        self._recent.append((rows, weight))
+        self._n_recent += n_rows
+        if self._n_recent >= max(TOGETHER, 2 * max(map(len, self._coders))):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make one part of the recent rows, in final codes: many small ones leave holes."""
+        if not self._recent:
+            return
+        recent, weights = zip(*self._recent, strict=True)
+        self._recent = []
+        codes = []
+        for coder, given in zip(self._coders, zip(*recent, strict=True), strict=True):
+            joined = np.concatenate(given)
+            final = coder.settle()
+            codes.append(joined if final is None else final[joined])
+        task, worker, label = codes
+        self._find_rows_without_id("task", task)
+        self._find_rows_without_id("worker", worker)
+        self._n_rows += self._n_recent
+        self._n_recent = 0
+        has_label = label != MISSING
+        weight = None if weights[0] is None else np.concatenate(weights)
+        n_empty = int(len(label) - np.count_nonzero(has_label))
         if n_empty:
             self._n_empty += n_empty
-            task_code = task_code[given]
-            worker_code = worker_code[given]
-            label_code = label_code[given]
+            task, worker, label = (column[has_label] for column in (task, worker, label))
+            weight = None if weight is None else weight[has_label]
         if weight is not None:
-            check_length(weight, len(given))
-            self._weights.append(weight[given])
+            self._weights.append(weight)
         # Codes wait in 16 and 8 bits where these can hold them; sorting makes one code of both.
-        worker = _narrow(worker_code, len(self._coders[1]), np.uint16)
-        label = _narrow(label_code, len(self._coders[2]), np.uint8)
-        self._recent.append(ResponseRows(task_code, worker, label))
-        if sum(len(part.task) for part in self._recent) >= TOGETHER:
-            self._join()
+        worker = _narrow(worker, len(self._coders[1]), np.uint16)
+        label = _narrow(label, len(self._coders[2]), np.uint8)
+        self._parts.append(ResponseRows(task, worker, label))
 
     def names(self) -> Iterator[Ids]:
         """Yield the ids seen so far: of tasks, workers and labels, one column at a time."""
+        self._settle()
         return (coder.names() for coder in self._coders)
 
     def finish(self, *, tasks: Column | None = None, classes: Column | None = None) -> Built:
@@ -112,6 +125,7 @@ class Builder:
 
         `tasks` and `classes` exist even where no row names them.
         """
+        self._settle()
         self._refuse_rows_without_id()
         task_names, worker_names, class_names = (coder.names() for coder in self._coders)
         self._coders = ()  # their tables may be large, and are done with
@@ -149,7 +163,6 @@ class Builder:
     def _arrange(
         self, n_tasks: int, n_workers: int, new_label: Codes
     ) -> tuple[Arranged, Floats | None]:
-        self._join()
         parts = self._parts
         self._parts = []  # arranging uses the parts up: nobody else may hold on to them
         keep_last = self._repeats == "last"
@@ -157,14 +170,6 @@ class Builder:
             weight = np.concatenate(self._weights)
             return arrange_weighted(parts, weight, n_tasks, new_label, keep_last=keep_last)
         return arrange(parts, n_tasks, n_workers, new_label, keep_last=keep_last), None
-
-    def _join(self) -> None:
-        """Make one part of the recent ones: many small arrays leave holes between them."""
-        if len(self._recent) > 1:
-            columns = zip(*self._recent, strict=True)
-            self._recent = [ResponseRows(*(np.concatenate(column) for column in columns))]
-        self._parts += self._recent
-        self._recent = []
 
     def _encode(self, columns: Sequence[Column]) -> list[Codes]:
         """Code the three columns, of a large batch side by side."""

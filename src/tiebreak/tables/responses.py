@@ -254,7 +254,7 @@ def _coded(
             last["worker"] = _with_order(last["worker"], last["order"])
         columns = [last[role] for role in ("task", "worker", "label")]
         columns = stripped(table, columns) if strip else columns
-        builder.add(*columns, weight=weight, is_large=table.is_large)
+        builder.add(*columns, weight=weight)
     if not strip and needs_strip(table, builder.names()):  # rare: read again
         return _coded(table, found, repeats, tasks, classes, strip=True)
     return builder.finish(

@@ -6,31 +6,34 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tiebreak.data.ids.table import MISSING, Column, Ids, is_arrow, is_missing, is_text, to_arrow
+from tiebreak.data.ids.table import MISSING, Column, Ids, is_arrow, is_missing, is_text
 from tiebreak.errors import InputError
-from tiebreak.kernels.contract import repays_compiled_intake
-from tiebreak.kernels.layout import Codes, Mask
+from tiebreak.kernels.layout import Codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH = 1 << 20  # rows coded at a time, so that memory stays bounded
-FEW = 1 << 12  # ids; Arrow's own table is the faster one while it is that small
+INT32_MAX = np.iinfo(np.int32).max
 
 
 class Coder(Protocol):
     """Gives the same id the same code in every batch; codes count up by first appearance."""
 
     def add(self, column: Any) -> Codes:
-        """Return the codes of a batch, -1 where a value is missing."""
+        """Return codes of a batch, -1 where a value is missing: final once `settle` was asked."""
+
+    def settle(self) -> Codes | None:
+        """Return the final code of each code given since this was last asked; None: the same.
+
+        The last one stands for what is missing, -1.
+        """
 
     def names(self) -> Ids:
-        """Return the ids met so far, by code."""
+        """Return the ids that are settled, by code."""
 
     def __len__(self) -> int:
-        """Return how many ids were met so far."""
+        """Return how many ids are settled."""
 
 
 def encode(column: Column) -> tuple[Codes, Ids]:
@@ -45,20 +48,13 @@ def encode(column: Column) -> tuple[Codes, Ids]:
         codes = coder.add(column)
     except TypeError as error:
         raise InputError(f"Ids must be texts, numbers or tuples: {error}.") from None
-    return codes, coder.names()
+    final = coder.settle()
+    return codes if final is None else final[codes], coder.names()
 
 
-def coder_for(column: Column, n_rows: int | None = None) -> Coder:
-    """Return what codes columns of this type, with `n_rows` rows in all their batches."""
-    if not is_arrow(column):
-        return _PlainCoder()
-    compiled = repays_compiled_intake(len(column) if n_rows is None else n_rows)
-    kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
-    if compiled and is_text(kind):
-        return _TextCoder(kind)
-    if compiled and _is_whole(column.type):
-        return _WholeCoder(column.type)
-    return _ArrowCoder()
+def coder_for(column: Column) -> Coder:
+    """Return what codes columns of this type."""
+    return _ArrowCoder() if is_arrow(column) else _PlainCoder()
 
 
 class _PlainCoder:
@@ -75,6 +71,9 @@ class _PlainCoder:
             count=len(column),
         )
 
+    def settle(self) -> None:
+        return
+
     def names(self) -> Ids:
         return Ids(self._index)
 
@@ -83,23 +82,73 @@ class _PlainCoder:
 
 
 class _ArrowCoder:
-    """Codes Arrow columns of any type; each batch is added to the dictionary of those before."""
+    """Codes Arrow columns by Arrow's dictionary encoding.
+
+    Each batch is encoded apart, as Arrow keeps no table between calls. Codes count on from batch to
+    batch, until the dictionaries of all are encoded together, those settled before as the first:
+
+        batch     b a b    c b      dictionaries    b a | c b
+        given     0 1 0    2 3      final           0 1   2 0
+    """
 
     def __init__(self) -> None:
         self._names: pa.Array | None = None
+        self._apart: list[pa.Array] = []  # dictionaries since
+        self._n_apart = 0
+        self._kind: pa.DataType | None = None  # of the first batch, which the others follow
 
     def add(self, column: Any) -> Codes:
         import pyarrow as pa
 
-        if pa.types.is_null(column.type):
-            column = column.cast(pa.string())
-        # The names so far come first, so that they keep their codes.
-        known = [] if self._names is None else [self._names]
-        joined = pa.chunked_array([*known, *_chunks(column)], column.type).combine_chunks()
-        encoded = joined.dictionary_encode()
-        self._names = encoded.dictionary
-        codes: Codes = encoded.indices.fill_null(MISSING).to_numpy()[len(known and known[0]) :]
-        return codes.astype(np.int32, copy=False)
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        codes = [self._add_chunk(chunk) for chunk in chunks]
+        return codes[0] if len(codes) == 1 else np.concatenate([np.empty(0, np.int32), *codes])
+
+    def _add_chunk(self, chunk: Any) -> Codes:
+        import pyarrow as pa
+
+        if pa.types.is_null(chunk.type):
+            return np.full(len(chunk), MISSING, dtype=np.int32)
+        if not hasattr(chunk, "dictionary"):
+            return self._codes_of(chunk.dictionary_encode())
+        # Of the column's own dictionary, what its rows use, in order of first appearance.
+        used = chunk.indices.unique().drop_null()
+        code_of = np.full(len(chunk.dictionary) + 1, MISSING, dtype=np.int32)  # one for nothing
+        code_of[used] = self._codes_of(chunk.dictionary.take(used).dictionary_encode())
+        return np.asarray(code_of[chunk.indices.fill_null(MISSING)])
+
+    def _codes_of(self, encoded: Any) -> Codes:
+        """Keep the dictionary of a batch; return its indices, counted on from those before."""
+        codes = np.asarray(encoded.indices.fill_null(MISSING), dtype=np.int32)
+        if self._n_apart:
+            codes = np.where(codes == MISSING, MISSING, codes + self._n_apart).astype(np.int32)
+        names = encoded.dictionary
+        self._kind = self._kind or names.type
+        are_texts = is_text(self._kind) and is_text(names.type)  # of any width
+        self._apart.append(names if are_texts else names.cast(self._kind))
+        self._n_apart += len(names)
+        return codes
+
+    def settle(self) -> Codes | None:
+        import pyarrow as pa
+
+        parts = self._apart if self._names is None else [self._names, *self._apart]
+        self._apart = []
+        self._n_apart = 0
+        if not parts:
+            return None
+        kind = self._kind
+        if is_text(kind) and sum(part.nbytes for part in parts) > INT32_MAX:
+            kind = pa.large_string()
+        n_settled = len(self)
+        joined = pa.chunked_array([_without_empty(part.cast(kind)) for part in parts], kind)
+        if not len(joined) or (len(parts) == 1 and not joined.null_count):  # distinct already
+            self._names = joined.chunk(0)
+            return None
+        chunks = joined.dictionary_encode().chunks
+        self._names = chunks[0].dictionary
+        final = [np.asarray(chunk.indices.fill_null(MISSING)) for chunk in chunks]
+        return np.append(np.concatenate(final)[n_settled:], np.int32(MISSING))
 
     def names(self) -> Ids:
         return Ids(() if self._names is None else self._names)
@@ -108,127 +157,11 @@ class _ArrowCoder:
         return 0 if self._names is None else len(self._names)
 
 
-class _TextCoder:
-    """Codes text by a compiled table; where ids are few, Arrow first makes each batch short."""
-
-    def __init__(self, kind: pa.DataType) -> None:
-        from tiebreak.kernels.ingest.id_tables import TextTable
-
-        self._kind = kind
-        self._table = TextTable()
-
-    def add(self, column: Any) -> Codes:
-        parts = [self._add_batch(batch) for batch in _batches(column)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def _add_batch(self, batch: pa.Array) -> Codes:
-        if hasattr(batch, "dictionary"):
-            return self._add_dictionary(batch)
-        if 0 < self._table.n <= FEW:
-            short = batch.dictionary_encode()
-            new = self._add_text(short.dictionary)
-            return _taken(new, short.indices)
-        return self._add_text(batch)
-
-    def _add_dictionary(self, batch: pa.Array) -> Codes:
-        """Code the ids of a file's own dictionary, in order of their first appearance in rows."""
-        indices = np.asarray(batch.indices.fill_null(MISSING), dtype=np.int64)
-        first = np.full(len(batch.dictionary) + 1, len(indices))  # the last one for what is missing
-        first[indices[::-1]] = np.arange(len(indices))[::-1]  # of several, the last one stays
-        used = np.flatnonzero(first[:-1] < len(indices))
-        used = used[np.argsort(first[used])]
-        new = np.full(len(first), MISSING, dtype=np.int32)
-        new[used] = self._add_text(batch.dictionary.take(to_arrow(used)))
-        return new[indices]
-
-    def _add_text(self, batch: pa.Array) -> Codes:
-        _, start, data = batch.buffers()
-        width = np.int64 if _is_large(batch.type) else np.int32
-        offsets = np.frombuffer(start, dtype=width)[batch.offset : batch.offset + len(batch) + 1]
-        text = np.frombuffer(data or b"", dtype=np.uint8)
-        return self._table.add(offsets, text, _validity(batch))
-
-    def names(self) -> Ids:
-        import pyarrow as pa
-
-        table = self._table
-        start = table.start[: table.n + 1]
-        n_bytes = int(start[-1])
-        large = _is_large(self._kind) or n_bytes > np.iinfo(np.int32).max
-        offsets = start.astype(np.int64 if large else np.int32)
-        kind = pa.large_string() if large else pa.string()
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(table.data[:n_bytes].copy())]
-        return Ids(pa.Array.from_buffers(kind, table.n, buffers))
-
-    def __len__(self) -> int:
-        return self._table.n
-
-
-class _WholeCoder:
-    """Codes whole numbers by a compiled table."""
-
-    def __init__(self, kind: pa.DataType) -> None:
-        from tiebreak.kernels.ingest.id_tables import WholeTable
-
-        self._kind = kind
-        self._table = WholeTable()
-
-    def add(self, column: Any) -> Codes:
-        parts = [self._table.add(_wholes(b), _validity(b)) for b in _batches(column)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def names(self) -> Ids:
-        import pyarrow as pa
-
-        keys = pa.array(self._table.keys[: self._table.n])
-        return Ids(keys.view(self._kind) if self._kind == pa.uint64() else keys.cast(self._kind))
-
-    def __len__(self) -> int:
-        return self._table.n
-
-
-def _taken(new: Codes, indices: pa.Array) -> Codes:
-    """Translate indices, of which some may be missing."""
-    if not indices.null_count:
-        return new.take(np.asarray(indices))
-    return np.append(new, np.int32(MISSING)).take(np.asarray(indices.fill_null(MISSING)))
-
-
-def _chunks(column: Any) -> list[pa.Array]:
+def _without_empty(names: pa.Array) -> pa.Array:
+    """Make empty text missing."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
-def _batches(column: Any) -> list[pa.Array]:
-    """Cut a column into pieces of at most BATCH rows, at least one."""
-    import pyarrow as pa
-
-    cut = [c.slice(at, BATCH) for c in _chunks(column) for at in range(0, len(c), BATCH)]
-    return cut or [pa.array([], column.type)]
-
-
-def _validity(batch: pa.Array) -> Mask:
-    """Return which rows hold a value; empty where all do."""
-    if not batch.null_count:
-        return np.empty(0, dtype=bool)
-    return np.asarray(batch.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
-
-
-def _wholes(batch: pa.Array) -> npt.NDArray[np.int64]:
-    import pyarrow as pa
-
-    wide = batch.view(pa.int64()) if batch.type == pa.uint64() else batch.cast(pa.int64())
-    return np.asarray(np.frombuffer(wide.buffers()[1], np.int64)[wide.offset :][: len(wide)])
-
-
-def _is_large(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_large_string(kind))
-
-
-def _is_whole(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind))
+    if not is_text(names.type) or pc.min(pc.binary_length(names)).as_py() != 0:
+        return names
+    return pc.if_else(pc.equal(names, ""), pa.scalar(None, names.type), names)
