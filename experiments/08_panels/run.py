@@ -197,13 +197,15 @@ def _coverage(
         else:
             task = rng.choice(len(f), n, replace=False).astype(np.int32)
             chance = np.full(n, n / len(f))
-        known = arrays.known_of(task, truth[task].astype(float), chance)
+        said = np.asarray(model.labels_.label) == k
+        evidence = arrays.Evidence.of(f, said, task, truth[task] > 0.5, chance)
+        everyone = np.ones(len(f), dtype=bool)
         each: dict[str, Any] = {
-            "ppi": arrays.prediction_powered(f, known, LEVEL, rng),
-            "gold": arrays.gold_alone(known, len(f), LEVEL, rng),
+            "ppi": arrays.prediction_powered(evidence, everyone, LEVEL, rng),
+            "gold": arrays.gold_alone(evidence, everyone, LEVEL, rng),
         }
         if number < n_slow:
-            each |= _slow_estimates(model, k, known, rng)
+            each |= _slow_estimates(evidence, rng, two_classes=len(model.classes_) == 2)
         for method, estimate in each.items():
             if estimate is not None:
                 hit = bool(estimate.low <= truth.mean() <= estimate.high)
@@ -211,18 +213,16 @@ def _coverage(
     return {method: np.mean(values, axis=0).tolist() for method, values in rows.items()}
 
 
-def _slow_estimates(model: Any, k: int, known: Any, rng: Any) -> dict[str, Any]:
-    f = model.probabilities_[:, k]
-    everyone = np.ones(len(f), dtype=bool)
-    of_all = arrays.posterior(f, known, rng)
+def _slow_estimates(evidence: Any, rng: Any, *, two_classes: bool) -> dict[str, Any]:
+    everyone = np.ones(len(evidence.f), dtype=bool)
+    of_all = arrays.posterior(evidence, rng)
     found: dict[str, Any] = {
         "posterior": arrays.posterior_rate(
-            f, everyone, known, of_all, LEVEL, rng, has_own_offset=False
+            evidence, everyone, of_all, LEVEL, rng, has_own_offset=False
         )
     }
-    if len(model.classes_) == 2:
-        said = model.labels_.label == k
-        found["rogan-gladen"] = arrays.rogan_gladen(said, everyone, known, LEVEL, rng)
+    if two_classes:
+        found["rogan-gladen"] = arrays.rogan_gladen(evidence, everyone, LEVEL, rng)
     return found
 
 

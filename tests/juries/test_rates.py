@@ -16,6 +16,13 @@ from tiebreak.judges import rates as arrays
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 
 
+METHODS: dict[str, Any] = {
+    "ppi": arrays.prediction_powered,
+    "gold": arrays.gold_alone,
+    "rogan-gladen": arrays.rogan_gladen,
+}
+
+
 def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
     """Return how often the interval of 90 % holds the true share, over samples of gold."""
     crowd = made(n_tasks=800, shared=0.5)
@@ -34,18 +41,14 @@ def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
         else:
             task = rng.choice(len(f), 60, replace=False).astype(np.int32)
             chance = np.full(60, 60 / len(f))
-        known = arrays.known_of(task, truth[task], chance)
-        if method == "ppi":
-            found: Any = arrays.prediction_powered(f, known, 0.9, rng)
-        elif method == "gold":
-            found = arrays.gold_alone(known, len(f), 0.9, rng)
-        elif method == "rogan-gladen":
-            found = arrays.rogan_gladen(said, everyone, known, 0.9, rng)
-        else:
-            of_all = arrays.posterior(f, known, rng)
-            found = arrays.posterior_rate(
-                f, everyone, known, of_all, 0.9, rng, has_own_offset=False
+        evidence = arrays.Evidence.of(f, said, task, truth[task] > 0.5, chance)
+        if method == "posterior":
+            of_all = arrays.posterior(evidence, rng)
+            found: Any = arrays.posterior_rate(
+                evidence, everyone, of_all, 0.9, rng, has_own_offset=False
             )
+        else:
+            found = METHODS[method](evidence, everyone, 0.9, rng)
         hits += found.low <= truth.mean() <= found.high
     return hits / n_draws
 
@@ -176,10 +179,14 @@ def test_rogan_gladen_needs_judges_who_have_to_do_with_the_truth() -> None:
     truth = rng.random(2000) < 0.3
     everyone = np.ones(2000, dtype=bool)
     task = rng.choice(2000, 100, replace=False).astype(np.int32)
-    known = arrays.known_of(task, truth[task].astype(float), np.full(100, 0.05))
-    guesses = rng.random(2000) < 0.5
-    assert arrays.rogan_gladen(guesses, everyone, known, 0.9, rng) is None
-    turned = arrays.rogan_gladen(~truth ^ (rng.random(2000) < 0.2), everyone, known, 0.9, rng)
+    chance = np.full(100, 0.05)
+
+    def found(said: Any) -> Any:
+        evidence = arrays.Evidence.of(said * 1.0, said, task, truth[task], chance)
+        return arrays.rogan_gladen(evidence, everyone, 0.9, rng)
+
+    assert found(rng.random(2000) < 0.5) is None
+    turned = found(~truth ^ (rng.random(2000) < 0.2))
     assert turned is not None, "who says the opposite says much"
     assert turned.low < 0.3 < turned.high
     assert turned.high - turned.low < 0.4

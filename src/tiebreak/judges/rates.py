@@ -1,16 +1,14 @@
 """Rates: the share of tasks in each class, by system, with intervals that hold.
 
-All methods start from what judges say of every task and the known class of some: prediction-powered
-inference, Rogan-Gladen, the model's posterior corrected by gold, gold alone. In the functions on
-arrays `f` is the probability of the class for each task by the judges, `known` the tasks whose
-class is known.
+All methods start from what judges say of every task and the known class of some (`Evidence`):
+prediction-powered inference, Rogan-Gladen, the model's posterior corrected by gold, gold alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,20 +110,6 @@ class RateTable:
         }
 
 
-class _Setting(NamedTuple):
-    """What all classes and systems share."""
-
-    probabilities: Floats
-    label: Codes
-    task: Codes  # known ones
-    truth: Codes
-    chance: Floats
-    systems: dict[str, Mask]
-    level: float
-    n_classes: int
-    one_class: bool  # of gold, though judges know more
-
-
 @checks(random_state=SEED)
 def estimate_rates(
     model: Any,
@@ -165,91 +149,65 @@ def estimate_rates(
     require_fitted(model)
     require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     unseen = without_gold(model)
-    known = model.gold_ if gold is None else gold
-    task, truth = known_codes(known, unseen.tasks_, unseen.classes_)
-    setting = _Setting(
-        np.asarray(unseen.probabilities_),
-        np.asarray(unseen.labels_.label),
-        task,
-        truth,
-        _chances(selection, task, unseen.tasks_),
-        _members(systems, unseen.tasks_),
-        level,
-        len(unseen.classes_),
-        one_class=len(np.unique(truth)) == 1 and len(unseen.classes_) > 1,
-    )
-    _note_gold(setting)
-    unlike = _unlike_all(setting)
+    task, truth = known_codes(model.gold_ if gold is None else gold, unseen.tasks_, unseen.classes_)
+    chance = _chances(selection, task, unseen.tasks_)
+    of_systems = _members(systems, unseen.tasks_)
+    label = np.asarray(unseen.labels_.label)
+    n_classes = len(unseen.classes_)
+    one_class = len(np.unique(truth)) == 1 and n_classes > 1  # of gold, though judges know more
+    n_known = {name: int(members[task].sum()) for name, members in of_systems.items()}
+    if not len(task):
+        note("rates-without-gold")
+    elif few := tuple(name for name, n in n_known.items() if n < FEW_GOLD):
+        note("few-known-of-systems", systems=few, least=FEW_GOLD)
+    if one_class:
+        note("rates-of-one-class")
+    unlike = _unlike_all(label, task, chance, n_classes)
     if unlike is not None:
         k, of_known, of_all = unlike
-        note(
-            "known-unlike-all",
-            label=unseen.classes_[k],
-            of_known=of_known,
-            of_all=of_all,
-            one_class=setting.one_class,
-        )
+        name = unseen.classes_[k]
+        note("known-unlike-all", label=name, of_known=of_known, of_all=of_all, one_class=one_class)
     rng = np.random.default_rng(random_state)
     rates: list[Rate] = []
     differences: list[Difference] = []
-    for k in range(setting.n_classes):
-        found = _of_class(setting, k, rng)
-        if unlike is not None and setting.one_class:
+    for k in range(n_classes):
+        evidence = Evidence.of(unseen.probabilities_[:, k], label == k, task, truth == k, chance)
+        found = _of_class(evidence, of_systems, level, rng, two_classes=n_classes == 2)
+        if unlike is not None and one_class:
             found = _nothing_known(found, rng)
         name = unseen.classes_[k]
         for (system, method), each in found.items():
-            n_known = int(np.count_nonzero(setting.systems[system][task]))
-            n = int(np.count_nonzero(setting.systems[system]))
-            interval = (each.low, each.high)
-            rates.append(
-                Rate(system, name, method, each.value, *interval, n, n_known, each.is_gold_alone)
-            )
-        differences += _differences(found, list(setting.systems), name, level)
+            n = (int(of_systems[system].sum()), n_known[system])
+            rates.append(Rate(system, name, method, *each[:3], *n, each.is_gold_alone))
+        differences += _differences(found, list(of_systems), name, level)
     return RateTable(tuple(rates), tuple(differences), level)
 
 
 def _of_class(
-    setting: _Setting, k: int, rng: np.random.Generator
+    evidence: Evidence,
+    systems: dict[str, Mask],
+    level: float,
+    rng: np.random.Generator,
+    *,
+    two_classes: bool,
 ) -> dict[tuple[str, str], RateEstimate]:
     """Return every method's estimate for every system."""
-    f = setting.probabilities[:, k]
-    said = setting.label == k
-    y = (setting.truth == k).astype(np.float64)
     found: dict[tuple[str, str], RateEstimate] = {}
-    known = None
-    of_all = None
-    if len(setting.task):
-        known = known_of(setting.task, y, setting.chance)
-        of_all = posterior(f, known, rng)
-    for system, members in setting.systems.items():
-        share = float(said[members].mean()) if members.any() else np.nan
-        nothing = np.empty(0)
-        found[system, "judges"] = RateEstimate(share, np.nan, np.nan, nothing)
-        own = _own(setting, y, members)
-        if known is None or of_all is None or own is None:
+    of_all = posterior(evidence, rng) if len(evidence.task) else None
+    for system, members in systems.items():
+        share = float(evidence.said[members].mean()) if members.any() else np.nan
+        found[system, "judges"] = RateEstimate(share, np.nan, np.nan, np.empty(0))
+        if of_all is None or np.count_nonzero(members[evidence.task]) < 2:
             continue
-        inside, place = own
-        n = int(np.count_nonzero(members))
-        found[system, "gold"] = gold_alone(inside, n, setting.level, rng)
-        found[system, "ppi"] = prediction_powered(f[place], inside, setting.level, rng)
-        if setting.n_classes == 2:
-            rogan = rogan_gladen(said, members, known, setting.level, rng)
-            if rogan is not None:
-                found[system, "rogan-gladen"] = rogan
+        found[system, "gold"] = gold_alone(evidence, members, level, rng)
+        found[system, "ppi"] = prediction_powered(evidence, members, level, rng)
+        rogan = rogan_gladen(evidence, members, level, rng) if two_classes else None
+        if rogan is not None:
+            found[system, "rogan-gladen"] = rogan
         found[system, "posterior"] = posterior_rate(
-            f, members, known, of_all, setting.level, rng, has_own_offset=system != ALL
+            evidence, members, of_all, level, rng, has_own_offset=system != ALL
         )
     return found
-
-
-def _own(setting: _Setting, y: Floats, members: Mask) -> tuple[KnownSample, Codes] | None:
-    """Return the known tasks of a system, numbered among its own, and all its tasks."""
-    place = np.flatnonzero(members).astype(np.int32)
-    mine = members[setting.task]
-    if np.count_nonzero(mine) < 2:
-        return None
-    at = np.searchsorted(place, setting.task[mine]).astype(np.int32)
-    return known_of(at, y[mine], setting.chance[mine]), place
 
 
 def _differences(
@@ -259,17 +217,15 @@ def _differences(
     if len(names) > MOST_SYSTEMS:
         return []
     rows = []
-    for left, right in combinations(names, 2):
-        for method in METHODS:
-            a = found.get((left, method))
-            b = found.get((right, method))
-            if a is None or b is None:
-                continue
-            low = high = np.nan
-            if len(a.draws) and len(b.draws):
-                low, high = _percentiles(a.draws - b.draws, level)
-            alone = a.is_gold_alone or b.is_gold_alone
-            rows.append(Difference(left, right, label, method, a.value - b.value, low, high, alone))
+    for (left, right), method in product(combinations(names, 2), METHODS):
+        if (left, method) not in found or (right, method) not in found:
+            continue
+        a, b = found[left, method], found[right, method]
+        interval = (np.nan, np.nan)
+        if len(a.draws) and len(b.draws):
+            interval = _percentiles(a.draws - b.draws, level)
+        alone = a.is_gold_alone or b.is_gold_alone
+        rows.append(Difference(left, right, label, method, a.value - b.value, *interval, alone))
     return rows
 
 
@@ -308,39 +264,24 @@ def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:
     return np.asarray(chance)
 
 
-def _note_gold(setting: _Setting) -> None:
-    if not len(setting.task):
-        note("rates-without-gold")
-        return
-    if setting.one_class:
-        note("rates-of-one-class")
-    few = [
-        name
-        for name, members in setting.systems.items()
-        if np.count_nonzero(members[setting.task]) < FEW_GOLD
-    ]
-    if few:
-        note("few-known-of-systems", systems=tuple(few), least=FEW_GOLD)
-
-
-def _unlike_all(setting: _Setting) -> tuple[int, float, float] | None:
+def _unlike_all(
+    label: Codes, task: Codes, chance: Floats, n_classes: int
+) -> tuple[int, float, float] | None:
     """Compare what judges say of known tasks and of all, without the truth.
 
     Returns the class that they give to known tasks far more, or less, often, its share of these
     and its share of all tasks; None if known tasks look like a random sample.
     """
-    n = len(setting.task)
-    n_tasks = len(setting.label)
+    n, n_tasks = len(task), len(label)
     if n < 2 or n >= n_tasks:
         return None
-    weight = 1.0 / setting.chance
-    on_known = setting.label[setting.task]
-    share = np.bincount(on_known, weights=weight, minlength=setting.n_classes) / weight.sum()
-    of_all = np.bincount(setting.label, minlength=setting.n_classes) / n_tasks
+    weight = 1.0 / chance
+    share = np.bincount(label[task], weights=weight, minlength=n_classes) / weight.sum()
+    of_all = np.bincount(label, minlength=n_classes) / n_tasks
     smoothed = (of_all * n_tasks + 0.5) / (n_tasks + 1.0)
     expected = smoothed * (1.0 - smoothed) / effective_number(weight)
     # Where weights go with what judges say, what is seen may vary more than that.
-    said = np.arange(setting.n_classes) == on_known[:, None]
+    said = np.arange(n_classes) == label[task][:, None]
     seen = np.square(weight[:, None] * (said - share)).sum(axis=0) / weight.sum() ** 2
     error = np.sqrt(np.maximum(expected, seen) * (1.0 - n / n_tasks))
     away = np.abs(share - of_all) / np.maximum(error, 1.0 / (2.0 * n))
@@ -359,25 +300,41 @@ def _nothing_known(
     return kept
 
 
-# The methods, on arrays
+# The methods, on arrays. Each returns the rate among `members`, a mask of the tasks.
 
 
-class KnownSample(NamedTuple):
-    """Tasks of known class: their places, whether they are of the class, and 1 / chance."""
+class Evidence(NamedTuple):
+    """What is known of one class."""
 
-    task: Codes
-    y: Floats
-    weight: Floats  # sum n
+    f: Floats  # (n_tasks,) its probability, by the judges
+    said: Mask  # (n_tasks,) whether the judges' label is this class
+    task: Codes  # known ones
+    y: Floats  # whether these are of the class
+    weight: Floats  # of the known tasks: 1 / chance of being drawn, 1 in the mean
+
+    @classmethod
+    def of(cls, f: Floats, said: Mask, task: Codes, y: Mask, chance: Floats) -> Evidence:
+        """Turn chances of being drawn into weights."""
+        return cls(f, said, task, y.astype(np.float64), _of_mean_1(1.0 / chance))
+
+    def known(self, members: Mask) -> tuple[Floats, Floats, Floats]:
+        """Return f, y and weight of the known tasks among some tasks; weights are 1 in the mean."""
+        mine = members[self.task]
+        return self.f[self.task[mine]], self.y[mine], _of_mean_1(self.weight[mine])
 
 
 class RateEstimate(NamedTuple):
-    """A rate with its standard error and draws of it, for differences."""
+    """A rate with its interval and draws of it, for differences."""
 
     value: float
     low: float
     high: float
     draws: Floats
     is_gold_alone: bool = False  # of ppi that makes no use of predictions
+
+
+def _of_mean_1(weight: Floats) -> Floats:
+    return np.asarray(weight * len(weight) / max(weight.sum(), 1e-300))
 
 
 def effective_number(weight: Floats) -> float:
@@ -391,94 +348,76 @@ def _percentiles(draws: Floats, level: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def known_of(task: Codes, y: Floats, chance: Floats) -> KnownSample:
-    """Turn chances of being drawn into weights whose mean is 1."""
-    weight = 1.0 / chance
-    return KnownSample(task, y, weight * len(weight) / max(weight.sum(), 1e-300))
-
-
-def prediction_powered(
-    f: Floats, known: KnownSample, level: float, rng: np.random.Generator
-) -> RateEstimate:
-    """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
-
-    θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least. Gold is
-    a sample of these very tasks, so that its variance shrinks as it covers them. Where fewer than
-    five known tasks are of the class, or of the others, residuals are too rare to be trusted, and
-    gold stands alone.
-    """
-    n = len(known.task)
-    n_of_class = float((known.weight * known.y).sum())
-    if min(n_of_class, n - n_of_class) < LEAST_KNOWN:
-        return gold_alone(known, len(f), level, rng)._replace(is_gold_alone=True)
-    on_known = f[known.task]
-    power = _power(on_known, known)
-    residual = known.y - power * on_known
-    shift = float(np.average(residual, weights=known.weight))
-    value = float(np.clip(power * f.mean() + shift, 0.0, 1.0))
-    spread = known.weight**2 * np.square(residual - shift)
-    expected = max(float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
-    variance = (spread.sum() + PRIOR_RESIDUALS * expected) / (n - 1.0 + PRIOR_RESIDUALS)
-    error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
-    return _on_log_odds(value, error, n - 1.0 + PRIOR_RESIDUALS, level, rng, n)
-
-
-def _power(on_known: Floats, known: KnownSample) -> float:
-    """Return λ, between 0 and 1, drawn to 1 where there is little gold."""
-    mean_f = np.average(on_known, weights=known.weight)
-    mean_y = np.average(known.y, weights=known.weight)
-    both = float((known.weight * (on_known - mean_f) * (known.y - mean_y)).sum())
-    square = float((known.weight * np.square(on_known - mean_f)).sum())
-    return float(np.clip((both + 0.1) / (square + 0.1), 0.0, 1.0))
-
-
 def gold_alone(
-    known: KnownSample, n_tasks: int, level: float, rng: np.random.Generator
+    evidence: Evidence, members: Mask, level: float, rng: np.random.Generator
 ) -> RateEstimate:
     """Return the share among the known tasks, judges left aside: Jeffreys' interval.
 
     Known tasks count for more as they cover all tasks, and for less where their weights differ.
     """
-    n = len(known.task)
-    value = float(np.average(known.y, weights=known.weight))
+    _, y, weight = evidence.known(members)
+    n, n_tasks = len(y), np.count_nonzero(members)
+    value = float(np.average(y, weights=weight))
     if n >= n_tasks:
         return RateEstimate(value, value, value, np.full(N_DRAWS, value))
-    counted = effective_number(known.weight) / (1.0 - n / n_tasks)
+    counted = effective_number(weight) / (1.0 - n / n_tasks)
     low, high = interval_of_share(value * counted, counted, level)
     draws = rng.beta(value * counted + 0.5, (1.0 - value) * counted + 0.5, N_DRAWS)
     return RateEstimate(value, low, high, draws)
 
 
-def _on_log_odds(
-    value: float, error: float, freedom: float, level: float, rng: np.random.Generator, n: int
+def prediction_powered(
+    evidence: Evidence, members: Mask, level: float, rng: np.random.Generator
 ) -> RateEstimate:
-    """Return an interval that is even on the scale of log-odds: it stays within 0 and 1."""
+    """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
+
+    θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least, between
+    0 and 1 and drawn to 1 where there is little gold. Gold is a sample of these very tasks, so that
+    its variance shrinks as it covers them. Where fewer than five known tasks are of the class, or
+    of the others, residuals are too rare to be trusted, and gold stands alone.
+    """
+    f = evidence.f[members]
+    on_known, y, weight = evidence.known(members)
+    n = len(y)
+    n_of_class = float((weight * y).sum())
+    if min(n_of_class, n - n_of_class) < LEAST_KNOWN:
+        return gold_alone(evidence, members, level, rng)._replace(is_gold_alone=True)
+    away = on_known - np.average(on_known, weights=weight)
+    both = float((weight * away * (y - np.average(y, weights=weight))).sum())
+    power = float(np.clip((both + 0.1) / ((weight * np.square(away)).sum() + 0.1), 0.0, 1.0))
+    residual = y - power * on_known
+    shift = float(np.average(residual, weights=weight))
+    value = float(np.clip(power * f.mean() + shift, 0.0, 1.0))
+    spread = weight**2 * np.square(residual - shift)
+    expected = max(float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
+    freedom = n - 1.0 + PRIOR_RESIDUALS
+    variance = (spread.sum() + PRIOR_RESIDUALS * expected) / freedom
+    error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
     if error <= 0.0:
         return RateEstimate(value, value, value, np.full(N_DRAWS, value))
+    # An interval that is even on the scale of log-odds stays within 0 and 1.
     centre = float(np.clip(value, 0.5 / (n + 1.0), 1.0 - 0.5 / (n + 1.0)))
     scale = error / (centre * (1.0 - centre))
-    reach = float(student.ppf((1.0 + level) / 2.0, freedom)) * scale
-    low = float(expit(logit(centre) - reach))
-    high = float(expit(logit(centre) + reach))
+    half = float(student.ppf((1.0 + level) / 2.0, freedom)) * scale
+    low, high = (float(expit(logit(centre) + each)) for each in (-half, half))
     draws = expit(logit(centre) + scale * rng.standard_t(freedom, N_DRAWS))
     return RateEstimate(value, min(low, value), max(high, value), draws)
 
 
 def rogan_gladen(
-    said: Mask, members: Mask, known: KnownSample, level: float, rng: np.random.Generator
+    evidence: Evidence, members: Mask, level: float, rng: np.random.Generator
 ) -> RateEstimate | None:
     """Return (p + specificity − 1) / (sensitivity + specificity − 1), [eq:rogan-gladen].
 
-    `said` tells which tasks the judges call of the class, `members` whose rate is asked.
     Sensitivity and specificity are those of all known tasks: judges are taken to err alike on every
     system. None where gold lacks one of the two classes, or does not show that what judges say has
     to do with it: the divisor may then be 0. It may be negative, where judges say the opposite.
     """
-    positive = known.y > 0.5
+    positive = evidence.y > 0.5
     if not (positive.any() and (~positive).any()):
         return None
-    hit = said[known.task]
-    weight = known.weight
+    hit = evidence.said[evidence.task]
+    weight = evidence.weight
     design = effective_number(weight) / len(weight)
     counts = [
         design * float(weight[part].sum())
@@ -486,7 +425,7 @@ def rogan_gladen(
     ]
     sensitivity = rng.beta(counts[0] + 0.5, counts[1] + 0.5, N_DRAWS)
     specificity = rng.beta(counts[2] + 0.5, counts[3] + 0.5, N_DRAWS)
-    share = float(said[members].mean())  # of these very tasks: nothing is uncertain about it
+    share = float(evidence.said[members].mean())  # of these very tasks: nothing uncertain about it
     power = sensitivity + specificity - 1.0
     least, most = _percentiles(power, level)
     if least <= 0.0 <= most:
@@ -496,19 +435,20 @@ def rogan_gladen(
     return RateEstimate(float(np.median(draws)), *_percentiles(draws, level), draws)
 
 
-def posterior(f: Floats, known: KnownSample, rng: np.random.Generator) -> Floats:
+def posterior(evidence: Evidence, rng: np.random.Generator) -> Floats:
     """Draw a and b of σ(a + b logit f), the chances corrected by gold: [eq:posterior-rate].
 
     Their priors are normal, around 0 and 1.
     """
-    x = _log_odds(f[known.task])
+    x = _log_odds(evidence.f[evidence.task])
+    weight = evidence.weight
     design = np.stack([np.ones_like(x), x], axis=1)
     precision = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
-    at, hessian = _logistic(design, np.array([0.0, 1.0]), precision, known.y, known.weight)
+    at, hessian = _logistic(design, np.array([0.0, 1.0]), precision, evidence.y, weight)
     covariance = np.linalg.inv(hessian)
-    if len(x) >= 2 and np.ptp(known.weight) >= EDGE:
+    if len(x) >= 2 and np.ptp(weight) >= EDGE:
         # Known tasks of unequal weight: the sandwich, as the weighted sum is no likelihood.
-        score = known.weight * (known.y - expit(design @ at))
+        score = weight * (evidence.y - expit(design @ at))
         middle = (design * np.square(score)[:, None]).T @ design + precision
         covariance = covariance @ middle @ covariance
     return np.asarray(rng.multivariate_normal(at, covariance, N_DRAWS).T)
@@ -541,9 +481,8 @@ def _logistic(
 
 
 def posterior_rate(
-    f: Floats,
+    evidence: Evidence,
     members: Mask,
-    known: KnownSample,
     of_all: Floats,
     level: float,
     rng: np.random.Generator,
@@ -554,29 +493,19 @@ def posterior_rate(
 
     A system's own offset is fitted to its own gold, around that of all systems.
     """
-    mine = members[known.task]
-    rest = members.copy()
-    rest[known.task] = False
+    mine = members[evidence.task]
+    y, weight = evidence.y[mine], evidence.weight[mine]
     offset, slope = of_all
     if has_own_offset:
-        offset = offset + _own_offset(f[known.task[mine]], known, mine, of_all, rng)
-    sure = float(known.y[mine].sum())
-    levels, counts = np.unique(np.round(_log_odds(f[rest]), 2), return_counts=True)
+        base = offset.mean() + slope.mean() * _log_odds(evidence.f[evidence.task[mine]])
+        precision = np.array([[SYSTEM_SPREAD**-2.0]])
+        own, hessian = _logistic(np.ones((len(y), 1)), np.zeros(1), precision, y, weight, base)
+        offset = offset + (own[0] + rng.standard_normal(N_DRAWS) / np.sqrt(hessian[0, 0]))
+    rest = members.copy()
+    rest[evidence.task] = False
+    levels, counts = np.unique(np.round(_log_odds(evidence.f[rest]), 2), return_counts=True)
     p = expit(offset[:, None] + slope[:, None] * levels)
-    mean = p @ counts
     noise = np.sqrt(np.maximum((p * (1.0 - p)) @ counts, 0.0)) * rng.standard_normal(N_DRAWS)
-    n = int(np.count_nonzero(members))
-    draws = np.clip((sure + mean + noise) / max(n, 1), 0.0, 1.0)
+    n = max(np.count_nonzero(members), 1)
+    draws = np.clip((y.sum() + p @ counts + noise) / n, 0.0, 1.0)
     return RateEstimate(float(draws.mean()), *_percentiles(draws, level), draws)
-
-
-def _own_offset(
-    f: Floats, known: KnownSample, mine: Mask, of_all: Floats, rng: np.random.Generator
-) -> Floats:
-    """Return draws of how far a system lies from all others, by its own gold."""
-    offset, slope = of_all.mean(axis=1)
-    base = offset + slope * _log_odds(f)
-    design = np.ones((len(base), 1))
-    precision = np.array([[SYSTEM_SPREAD**-2.0]])
-    at, hessian = _logistic(design, np.zeros(1), precision, known.y[mine], known.weight[mine], base)
-    return np.asarray(at[0] + rng.standard_normal(N_DRAWS) / np.sqrt(hessian[0, 0]))
