@@ -12,7 +12,7 @@ from tiebreak import VariationalBayes, simulate
 from tiebreak.ask.fitting import BETWEEN_BATCHES
 from tiebreak.links import Links
 from tiebreak.selection import pairs, questions
-from tiebreak.selection.offers import Offer
+from tiebreak.selection.questions import Offer
 
 N_TASKS, N_WORKERS, RESPONSES_PER_TASK = 100_000, 500, 5
 N_PAIRS, ROUNDS = 20, 12

@@ -23,8 +23,8 @@ def answer_in_turn(
     from tiebreak.ask.evidence import believed, fallible, state_of
     from tiebreak.ask.job import Job
     from tiebreak.options import ExactLinkOptions
-    from tiebreak.selection.asking import own_probabilities
     from tiebreak.selection.questions import check_costs, choose_questions
+    from tiebreak.selection.state import own_probabilities
 
     job = Job(crowd.responses, among=crowd.names)
     costs = check_costs(("same", "label"), {"label": cost})

@@ -13,7 +13,7 @@ import tiebreak as tb
 from tiebreak.ask import Desk, Question, Session
 from tiebreak.ask.evidence import fallible
 from tiebreak.errors import InputNote, OptionError, SessionError
-from tiebreak.selection.asking import own_probabilities
+from tiebreak.selection.state import own_probabilities
 from tiebreak.simulate import Crowd
 
 KINDS = ("same", "label", "is")

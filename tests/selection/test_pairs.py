@@ -13,7 +13,7 @@ import tiebreak as tb
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.links import graph as link_graph
-from tiebreak.selection import asking
+from tiebreak.selection import state
 
 SEEDS = st.integers(0, 10_000)
 
@@ -247,15 +247,15 @@ def test_questions_scale_by_weight_as_fits_do(calibrate: str) -> None:
     one, other = (
         tb.VariationalBayes(calibrate=calibrate).fit(each) for each in (by_weight, repeated)
     )
-    assert np.abs(asking.own_probabilities(one) - asking.own_probabilities(other)).max() < 1e-9
-    assert np.abs(asking.tempered(one) - asking.tempered(other)).max() < 1e-9
+    assert np.abs(state.own_probabilities(one) - state.own_probabilities(other)).max() < 1e-9
+    assert np.abs(state.tempered(one) - state.tempered(other)).max() < 1e-9
 
 
 def test_questions_expect_the_dependence_that_was_given() -> None:
     made = crowd(1, 3).responses
     models = [tb.VariationalBayes(calibrate="none", dependence=d).fit(made) for d in (0.0, 0.5)]
-    assert np.abs(asking.tempered(models[0]) - models[0].probabilities_).max() < 1e-9
+    assert np.abs(state.tempered(models[0]) - models[0].probabilities_).max() < 1e-9
     scale = 1.0 / (1.0 + 0.5 * (3 - 1))
     expected = models[1].probabilities_ ** scale
     expected /= expected.sum(axis=1, keepdims=True)
-    assert np.abs(asking.tempered(models[1]) - expected).max() < 1e-9
+    assert np.abs(state.tempered(models[1]) - expected).max() < 1e-9

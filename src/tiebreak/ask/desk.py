@@ -40,11 +40,11 @@ from tiebreak.errors import OptionError, SessionError, note
 from tiebreak.estimators.base import Estimator
 from tiebreak.links import Links
 from tiebreak.options import require_word
-from tiebreak.selection.offers import Offer
 from tiebreak.selection.questions import (
     DEFAULT_COSTS,
     DEFAULT_KINDS,
     Costs,
+    Offer,
     check_costs,
     choose_questions,
 )

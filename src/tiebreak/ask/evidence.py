@@ -33,8 +33,7 @@ from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.links.graph import OPEN
-from tiebreak.selection.adaptive import TaskState
-from tiebreak.selection.asking import task_state, tempered
+from tiebreak.selection.state import TaskState, task_state, tempered
 from tiebreak.wording import Source
 
 Denial = tuple[int, int, str]  # a task, a class that it is not of, and the person that said so

@@ -44,8 +44,8 @@ from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Floats
 from tiebreak.life import model_file
 from tiebreak.options import ExactLinkOptions
-from tiebreak.selection.asking import own_probabilities
-from tiebreak.selection.offers import Offer
+from tiebreak.selection.questions import Offer
+from tiebreak.selection.state import own_probabilities
 
 if TYPE_CHECKING:
     from tiebreak.ask.desk import Desk

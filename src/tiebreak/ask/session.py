@@ -21,7 +21,7 @@ from tiebreak.data.ids import MISSING
 from tiebreak.errors import OptionError, SessionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.links import Links
-from tiebreak.selection.offers import Offer
+from tiebreak.selection.questions import Offer
 
 AN_ANSWER = of_type("an Answer, or the number of one", Answer, int)
 LONGEST_LOOK = 600.0  # seconds; who takes longer was away

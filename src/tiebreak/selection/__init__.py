@@ -14,8 +14,7 @@ from tiebreak.selection import messages as messages
 from tiebreak.selection.asking import STRATEGIES, Pairs, Strategy, pairs
 from tiebreak.selection.draws import margins
 from tiebreak.selection.kinds import KINDS
-from tiebreak.selection.offers import Offer, Offers
-from tiebreak.selection.questions import questions
+from tiebreak.selection.questions import Offer, Offers, questions
 
 __all__ = [
     "KINDS",

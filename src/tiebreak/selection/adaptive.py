@@ -12,14 +12,14 @@ to be another class joins that class, and its class gets a new one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.links.graph import pair_keys
 from tiebreak.selection import value
-from tiebreak.selection.settled import Settled
+from tiebreak.selection.state import TaskState
 
 MOST_CHECKS = 0.15  # of all questions, or
 FIRST_CHECKS = 0.035  # of the tasks, whichever is more: checks come first
@@ -28,30 +28,17 @@ MOST_PARTNERS = 64  # members of a core that questions of one batch are asked ag
 LEAD = 2  # of sure tasks for a core over those against it, with two classes
 
 
-class TaskState(NamedTuple):
-    """What is known of the tasks when questions are chosen."""
+class PairGain(NamedTuple):
+    """A pair of tasks, by id or by code, and how many labels an answer puts right, as expected."""
 
-    q: Floats  # (n_tasks, n_classes) with all links and gold
-    own: Floats  # (n_tasks, n_classes) by the responses of each task alone
-    settled: Settled
-    among: Mask  # (n_tasks,) which tasks can be asked about
-    known: Codes  # (n_tasks,) the class of each task that is known, else OPEN
-    example: Codes  # (n_tasks,) the class that each task can be shown as an example of, or OPEN
-    error: float = 0.0  # how often answers are wrong
-    gain_for_others: Floats | None = None  # (n_tasks,) what a label of each puts right in others
-
-
-class ScoredPair(NamedTuple):
-    """A pair of tasks, and how many labels its answer is expected to put right."""
-
-    left: int
-    right: int
+    left: Any
+    right: Any
     gain: float
 
 
 def choose(
     state: TaskState, n: int, rng: np.random.Generator, *, check: bool = True
-) -> list[ScoredPair]:
+) -> list[PairGain]:
     """Choose n pairs, or all where fewer are open; no two about one doubtful super-task.
 
     A check of a core puts hardly a label right itself. It counts for as much as the best question
@@ -86,7 +73,7 @@ class _Batch:
         self.is_sure = _surer_half(self.likeliest, self.sureness, self.task, self.n_classes)
         self.support = self._support()
         self.cores = self._cores()
-        self.questions: list[ScoredPair] = []
+        self.questions: list[PairGain] = []
         self.asked: set[int] = set()  # keys of pairs of units in this batch
         self.touched: set[int] = set()  # units that a question of this batch settles
         self._drawn: dict[int, Offsets] = {}
@@ -192,7 +179,7 @@ class _Batch:
             return False
         at = int(self.rng.choice(np.flatnonzero(is_open)))
         partner = int(partners[at])
-        self.questions.append(ScoredPair(task, partner, self._gain(task, partner)))
+        self.questions.append(PairGain(task, partner, self._gain(task, partner)))
         self.asked.add(int(keys[at]))
         self.touched.add(int(self.unit[task]))
         return True

@@ -1,13 +1,13 @@
 """Draws: pairs of tasks at random, and the paper's best versus second best.
 
-Pure functions on class probabilities: pairs come back as codes of tasks, in the order in which they
-were drawn. The first n of a longer draw are a draw of n, so that one draw serves a series of
-growing sizes.
+Pure functions on class probabilities. Pairs come back as codes of tasks, (2, n), in the order in
+which they were drawn: the first n of a longer draw are a draw of n, so that one draw serves a
+series of growing sizes.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +18,6 @@ from tiebreak.options import as_floats
 from tiebreak.simulate import unrank_pairs
 
 Seed = int | np.random.Generator | None
-
-
-class PairCodes(NamedTuple):
-    """Pairs of tasks to ask about: left[p] and right[p], in the order of the draw."""
-
-    left: Offsets
-    right: Offsets
-
-    def first(self, n: int) -> PairCodes:
-        """Return the first n pairs."""
-        return PairCodes(self.left[:n], self.right[:n])
 
 
 def margins(q: npt.ArrayLike) -> Floats:
@@ -67,21 +56,21 @@ def draw_in_order(weight: Floats, n: int, rng: np.random.Generator) -> Offsets:
     return np.lexsort((-key, is_zero))[:n]
 
 
-def random_pairs(n_tasks: int, n: int, random_state: Seed = None) -> PairCodes:
+def random_pairs(n_tasks: int, n: int, random_state: Seed = None) -> Offsets:
     """Draw n different pairs of tasks, all equally likely; all pairs where there are fewer.
 
     >>> pairs = random_pairs(3, 3, random_state=0)
-    >>> sorted(zip(pairs.left.tolist(), pairs.right.tolist()))
+    >>> sorted(map(tuple, pairs.T.tolist()))
     [(0, 1), (0, 2), (1, 2)]
     """
     rng = np.random.default_rng(random_state)
     n_pairs = n_tasks * (n_tasks - 1) // 2
     wanted = min(_count(n), n_pairs)
     place = rng.choice(n_pairs, size=wanted, replace=False) if wanted else np.empty(0, np.int64)
-    return PairCodes(*unrank_pairs(place))
+    return np.stack(unrank_pairs(place))
 
 
-def bvsb_pairs(q: npt.ArrayLike, n: int, *, random_state: Seed = None) -> PairCodes:
+def bvsb_pairs(q: npt.ArrayLike, n: int, *, random_state: Seed = None) -> Offsets:
     """Draw pairs of a doubtful and a sure task, by best versus second best: [eq:bvsb].
 
     Doubtful tasks are drawn in proportion to 1 - margin, and for each K partners in proportion to
@@ -98,7 +87,7 @@ def bvsb_pairs(q: npt.ArrayLike, n: int, *, random_state: Seed = None) -> PairCo
     Examples
     --------
     >>> pairs = bvsb_pairs([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]], 2, random_state=0)
-    >>> sorted(zip(pairs.left.tolist(), pairs.right.tolist()))
+    >>> sorted(map(tuple, pairs.T.tolist()))
     [(0, 1), (0, 2)]
     """
     margin = margins(q)
@@ -109,7 +98,7 @@ def bvsb_pairs(q: npt.ArrayLike, n: int, *, random_state: Seed = None) -> PairCo
     partners = _draw_partners(asked, margin, n_partners, rng)
     left = np.repeat(asked, [len(each) for each in partners])
     right = np.concatenate([np.empty(0, dtype=np.int64), *partners])
-    return PairCodes(left, right).first(n_pairs)
+    return np.stack([left, right])[:, :n_pairs]
 
 
 def _draw_partners(

@@ -9,25 +9,31 @@ the unit known, or takes a class from it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.arguments import MAPPING, SEED, SEVERAL, WITH_RESPONSES, checks, optional, whole
+from tiebreak.data.frames import as_frame
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.kernels.layout import Floats
 from tiebreak.options import require_word
 from tiebreak.selection import adaptive
-from tiebreak.selection.adaptive import TaskState
-from tiebreak.selection.asking import task_state
 from tiebreak.selection.draws import Seed
-from tiebreak.selection.kinds import KINDS, Prices, QuestionKind, kinds_by_name
-from tiebreak.selection.kinds.vote import OneMoreVote, require_cost
-from tiebreak.selection.offers import Offer, Offers
-from tiebreak.selection.units import OpenUnits, open_units
+from tiebreak.selection.kinds import (
+    KINDS,
+    PRICES,
+    Cost,
+    OpenUnits,
+    one_cost,
+    open_units,
+    require_cost,
+)
+from tiebreak.selection.state import TaskState, task_state
 
-Costs = Mapping[str, float | Mapping[Hashable, float]]
+Costs = Mapping[str, Cost]
 
 DEFAULT_KINDS = ("same", "label")
 LABEL_COST = 1.5  # of a label beside a yes or no, where nothing is said
@@ -38,14 +44,63 @@ TWO_WAY = 0.9  # of the two likeliest classes together, for a unit that is as go
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
 
 
-class QuestionPlan(NamedTuple):
-    """What would be asked about each unit, and in which order."""
+class Offer(NamedTuple):
+    """A question that one could ask: what it is expected to put right, and what it costs.
 
-    kind: Offsets  # (n_units,) place among the kinds
-    about: Offsets
-    gain: Floats
-    cost: Floats
-    order: Offsets  # units, the best first; those that no question would help left out
+    `other` is the second task of "same", `label` the class of "is" (or, of "same", the class that
+    the other task is an example of), `worker` who is to give a "vote".
+    """
+
+    kind: str  # "same", "label", "is" or "vote"
+    task: Hashable
+    other: Hashable | None = None
+    label: Hashable | None = None
+    worker: Hashable | None = None
+    gain: float = float("nan")  # labels put right, as expected
+    cost: float = 1.0
+
+    @property
+    def worth(self) -> float:
+        """Labels put right for one unit of cost."""
+        return self.gain / self.cost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offers(Sequence[Offer]):
+    """Questions to ask, the best first."""
+
+    rows: tuple[Offer, ...]
+    frame: str = field(default="pyarrow", repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.rows[at]
+
+    def __iter__(self) -> Iterator[Offer]:
+        return iter(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Offers) and other.rows == self.rows
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content
+
+    def __repr__(self) -> str:
+        return f"Offers({len(self):,} questions)"
+
+    def columns(self) -> dict[str, Any]:
+        """Return kind, task, other, label, worker, gain, cost and worth as columns."""
+        found: dict[str, Any] = {
+            name: [getattr(row, name) for row in self.rows] for name in (*Offer._fields, "worth")
+        }
+        for name in ("gain", "cost", "worth"):
+            found[name] = np.array(found[name], dtype=np.float64)
+        return found
+
+    def to_frame(self) -> Any:
+        """Return the questions as a table of the caller's kind."""
+        return as_frame(self.columns(), self.frame)
 
 
 @checks(
@@ -117,122 +172,92 @@ def choose_questions(
 ) -> Offers:
     """Choose n questions by what is known of the tasks."""
     frame = model.responses_.frame
-    if tuple(kinds) == ("same",):
-        return Offers(tuple(_choose_pairs(model, state, n, costs, rng)), frame)
-    known = kinds_by_name()
-    chosen = [_with_costs(known[name], costs[name]) for name in kinds]
-    units = open_units(state)
-    plan = _priced(model, units, chosen, costs)
+    cost = one_cost(costs["same"])
+    if tuple(kinds) == ("same",):  # as `selection.pairs` does
+        pairs = (
+            Offer("same", model.tasks_[left], model.tasks_[right], gain=gain, cost=cost)
+            for left, right, gain in adaptive.choose(state, n, rng)
+        )
+        return Offers(tuple(pairs), frame)
+    plan = _Plan(model, open_units(state), kinds, costs)
     offers: list[Offer] = []
-    if _wants_example(units, kinds) and len(plan.order) and n > 0:
+    has_example = plan.units.has_example().any()
+    is_mixed = "same" in kinds and "label" in kinds
+    if is_mixed and plan.units.n_classes == 2 and not has_example and len(plan.order) and n > 0:
+        # One label lets the rest of the batch be cheap questions: with two classes any task serves
+        # as the example, whatever its label turns out to be.
         best = int(plan.order[0])
-        offers.append(_offer(model, units, chosen, plan, best, rng))
-        units = units.with_example(best)
-        plan = _priced(model, units, chosen, costs)
+        offers.append(plan.offer(best, rng))
+        plan = _Plan(model, plan.units.with_example(best), kinds, costs)
+    units = plan.units
     labelled: dict[frozenset[int], int] = {}  # by its two likeliest classes: whose label is asked
-    may_compare = _is_dear(kinds, costs) and not units.has_example().any()
+    is_dear = "same" in kinds and one_cost(costs["label"]) >= DEAR * cost
+    may_compare = is_dear and not units.has_example().any()
     for at in plan.order[: n - len(offers)].tolist():
         is_label = kinds[int(plan.kind[at])] == "label"
         top_two = frozenset(units.classes[at, :2].tolist())
         if is_label and top_two in labelled and may_compare:
-            offers.append(_same_as(model, units, at, labelled[top_two], costs))
+            # Both are of one of the same two classes, so that either label of the other, which is
+            # asked for before this in the same batch, tells this one.
+            task, other = (model.tasks_[int(units.task[i])] for i in (at, labelled[top_two]))
+            gain = float(units.stake[at] * units.p[at, 1])
+            offers.append(Offer("same", task, other, gain=gain, cost=cost))
             continue
         if is_label and units.p[at, :2].sum() >= TWO_WAY:
             labelled.setdefault(top_two, at)
-        offers.append(_offer(model, units, chosen, plan, at, rng))
+        offers.append(plan.offer(at, rng))
     return Offers(tuple(offers), frame)
 
 
-def _choose_pairs(
-    model: Estimator, state: TaskState, n: int, costs: Costs, rng: np.random.Generator
-) -> Iterator[Offer]:
-    """Yield pairs as `selection.pairs` chooses them, where no other kind may be asked."""
-    cost = _one_cost(costs["same"])
-    for left, right, gain in adaptive.choose(state, n, rng):
-        yield Offer("same", model.tasks_[left], model.tasks_[right], gain=gain, cost=cost)
+class _Plan:
+    """What would be asked about each unit: the kind that is worth most; and in which order."""
 
-
-def _is_dear(kinds: Sequence[str], costs: Costs) -> bool:
-    """Say whether a label costs so much that a first batch compares with what it asks for."""
-    return "same" in kinds and _one_cost(costs["label"]) >= DEAR * _one_cost(costs["same"])
-
-
-def _same_as(model: Estimator, units: OpenUnits, at: int, other: int, costs: Costs) -> Offer:
-    """Compare a unit with one whose label is asked for before it, in the same batch.
-
-    Both are of one of the same two classes, so that either label of the other tells this one.
-    """
-    task = model.tasks_[int(units.task[at])]
-    example = model.tasks_[int(units.task[other])]
-    gain = float(units.stake[at] * units.p[at, 1])
-    return Offer("same", task, example, gain=gain, cost=_one_cost(costs["same"]))
-
-
-def _priced(
-    model: Estimator, units: OpenUnits, kinds: Sequence[QuestionKind], costs: Costs
-) -> QuestionPlan:
-    prices = [kind.price(model, units, _one_cost(costs[kind.name])) for kind in kinds]
-    return plan_questions(units, [kind.name for kind in kinds], prices)
-
-
-def _offer(
-    model: Estimator,
-    units: OpenUnits,
-    kinds: Sequence[QuestionKind],
-    plan: QuestionPlan,
-    at: int,
-    rng: np.random.Generator,
-) -> Offer:
-    offer = kinds[int(plan.kind[at])].offer(model, units, at, int(plan.about[at]), rng)
-    return offer._replace(gain=float(plan.gain[at]), cost=float(plan.cost[at]))
-
-
-def _wants_example(units: OpenUnits, kinds: Sequence[str]) -> bool:
-    """Say whether one label would let the rest of a batch be cheap questions.
-
-    With two classes any task serves as the example, whatever its label turns out to be.
-    """
-    is_mixed = "same" in kinds and "label" in kinds
-    return is_mixed and units.n_classes == 2 and not units.has_example().any()
-
-
-def plan_questions(
-    units: OpenUnits, kinds: Sequence[str], prices: Sequence[Prices]
-) -> QuestionPlan:
-    """Take the kind that is worth most for each unit, and put the units in order."""
-    if not len(units) or not prices:
-        nothing = np.empty(0, dtype=np.int64)
-        return QuestionPlan(nothing, nothing, nothing.astype(float), nothing.astype(float), nothing)
-    gain = np.stack([each.gain for each in prices])
-    cost = np.stack([each.cost for each in prices])
-    about = np.stack([each.about for each in prices])
-    worth = gain / cost
-    ratio = _ratio(kinds, cost)
-    kind = np.argmax(_cautious(worth, kinds, units.n_classes, ratio), axis=0)
-    every = np.arange(len(units))
-    best = worth[kind, every]
-    rank = best
-    if "label" in kinds and units.n_classes > 2 and ratio < DEAR:
-        rank = np.where(
-            np.isfinite(best), units.stake * (1.0 - units.p[:, 0] + units.p[:, 1]), best
+    def __init__(
+        self, model: Estimator, units: OpenUnits, kinds: Sequence[str], costs: Costs
+    ) -> None:
+        self.model = model
+        self.units = units
+        self.kinds = kinds
+        prices = [PRICES[kind](units, model, costs[kind]) for kind in kinds]
+        gain, about, cost = (np.stack(each) for each in zip(*prices, strict=True))
+        worth = gain / cost
+        ratio = _ratio(kinds, costs)
+        every = np.arange(len(units))
+        self.kind = np.argmax(_cautious(worth, kinds, units.n_classes, ratio), axis=0)
+        self.gain, self.about, self.cost, best = (
+            each[self.kind, every] for each in (gain, about, cost, worth)
         )
-    order = np.argsort(-rank, kind="stable")
-    return QuestionPlan(
-        kind,
-        about[kind, every],
-        gain[kind, every],
-        cost[kind, every],
-        order[best[order] > 0.0],
-    )
+        rank = best
+        if "label" in kinds and units.n_classes > 2 and ratio < DEAR:
+            by_margin = units.stake * (1.0 - units.p[:, 0] + units.p[:, 1])
+            rank = np.where(np.isfinite(best), by_margin, best)
+        order = np.argsort(-rank, kind="stable")
+        self.order = order[best[order] > 0.0]  # without those that no question would help
+
+    def offer(self, at: int, rng: np.random.Generator) -> Offer:
+        """Put the question about one unit."""
+        model = self.model
+        kind, about = self.kinds[int(self.kind[at])], int(self.about[at])
+        offer = Offer(
+            kind,
+            model.tasks_[int(self.units.task[at])],
+            gain=float(self.gain[at]),
+            cost=float(self.cost[at]),
+        )
+        if kind == "same":  # an example is drawn, so that none wears out
+            example, label = self.units.example(at, about, rng)
+            return offer._replace(other=model.tasks_[example], label=model.classes_[label])
+        if kind == "is":
+            return offer._replace(label=model.classes_[about])
+        return offer._replace(worker=model.workers_[about]) if kind == "vote" else offer
 
 
-def _ratio(kinds: Sequence[str], cost: Floats) -> float:
+def _ratio(kinds: Sequence[str], costs: Costs) -> float:
     """Return how many yes-or-no questions a label costs."""
     if "label" not in kinds:
         return np.inf
-    label = float(cost[list(kinds).index("label"), 0])
-    cheaper = [float(cost[at, 0]) for at, kind in enumerate(kinds) if kind in ("same", "is")]
-    return label / min(cheaper) if cheaper else 1.0
+    cheaper = [one_cost(costs[kind]) for kind in kinds if kind in ("same", "is")]
+    return one_cost(costs["label"]) / min(cheaper) if cheaper else 1.0
 
 
 def _cautious(worth: Floats, kinds: Sequence[str], n_classes: int, ratio: float) -> Floats:
@@ -264,11 +289,3 @@ def check_costs(kinds: Sequence[str], costs: Costs | None) -> Costs:
         else:
             require_cost(name, cost)
     return found
-
-
-def _with_costs(kind: QuestionKind, cost: float | Mapping[Hashable, float]) -> QuestionKind:
-    return OneMoreVote(cost) if isinstance(cost, Mapping) else kind
-
-
-def _one_cost(cost: float | Mapping[Hashable, float]) -> float:
-    return 1.0 if isinstance(cost, Mapping) else float(cost)

@@ -29,7 +29,7 @@ import tiebreak as tb
 from tiebreak.errors import FileError, OptionError
 from tiebreak.research import messages  # noqa: F401
 from tiebreak.research.paper.runner import RUNS, Progress, Row, made_on, run_cases
-from tiebreak.selection.draws import PairCodes, bvsb_pairs, random_pairs
+from tiebreak.selection.draws import bvsb_pairs, random_pairs
 
 SEED = 2021  # of all draws, with the dataset's name and the number of the run
 BACKEND = "numba"  # compiled, also where one small fit would not repay it: there are many
@@ -98,8 +98,8 @@ class Draw(NamedTuple):
     """What one run gives, most of it first: places in gold, and pairs of such places."""
 
     labels: npt.NDArray[Any]
-    random: PairCodes
-    bvsb: PairCodes
+    random: npt.NDArray[Any]  # (2, n)
+    bvsb: npt.NDArray[Any]
 
 
 def numbers_given(n_gold: int, n_steps: int) -> tuple[int, ...]:
@@ -168,9 +168,9 @@ def labels_given(of: FittedDataset, drawn: Draw, n: int) -> tb.Gold:
     return tb.Gold.from_columns(of.gold.tasks.take(at), labels)
 
 
-def links_given(of: FittedDataset, pairs: PairCodes, n: int) -> tb.Links:
+def links_given(of: FittedDataset, pairs: npt.NDArray[Any], n: int) -> tb.Links:
     """Return the first n pairs of a draw, linked by what gold says."""
-    left, right = pairs.first(n)
+    left, right = pairs[:, :n]
     one, other = (of.responses.tasks.take(of.task[each]) for each in (left, right))
     is_must = of.truth[left] == of.truth[right]
     return tb.Links.from_columns(one, other, is_must, sampling="pairs")

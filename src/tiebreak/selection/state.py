@@ -1,18 +1,25 @@
-"""Settled: what links and known labels already say, so that no question is wasted.
+"""What is known of the tasks when questions are chosen.
 
-Tasks that are tied form a group, a super-task: see `link_graph.Implications`. Known labels tie all
+Tasks that are tied form a group, a super-task: see `links.graph.Implications`. Known labels tie all
 tasks of a class. Soft links settle nothing for good, so that a pair is known only where it was
 asked; their groups leave out the links that are more likely wrong than right.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.kernels.layout import Codes, Mask, Offsets
+from tiebreak.inference import vb
+from tiebreak.inference.calibration import Calibration
+from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets, total_weights
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import OPEN, Implications, LinkCodes
@@ -113,3 +120,81 @@ def _believed(model: Estimator, linked: LinkCodes | None) -> LinkCodes:
         return linked
     disbelieved = np.isin(linked.row, model.doubtful_links_.links.row)
     return linked.keep(~disbelieved)._replace(weight=None)
+
+
+class TaskState(NamedTuple):
+    """What is known of the tasks when questions are chosen."""
+
+    q: Floats  # (n_tasks, n_classes) with all links and gold
+    own: Floats  # (n_tasks, n_classes) by the responses of each task alone
+    settled: Settled
+    among: Mask  # (n_tasks,) which tasks can be asked about
+    known: Codes  # (n_tasks,) the class of each task that is known, else OPEN
+    example: Codes  # (n_tasks,) the class that each task can be shown as an example of, or OPEN
+    error: float = 0.0  # how often answers are wrong
+    gain_for_others: Floats | None = None  # (n_tasks,) what a label of each puts right in others
+
+
+def task_state(model: Estimator, among: Iterable[Hashable] | None) -> TaskState:
+    """Gather what questions are chosen by."""
+    if not model.supports_adaptive_selection:
+        raise OptionError(
+            f"Questions are chosen by what VariationalBayes finds; got {type(model).__name__}. "
+            "strategy='bvsb' takes any estimator."
+        )
+    groups = settled(model)
+    known = known_classes(model, groups)
+    return TaskState(
+        tempered(model),
+        own_probabilities(model),
+        groups,
+        allowed(model, among),
+        known,
+        example=known,
+    )
+
+
+def tempered(model: Estimator) -> Floats:
+    """Return the model's probabilities; scaled as expected where it was told not to."""
+    if model.calibration_ is not None:
+        return model.probabilities_
+    logs = np.log(np.maximum(model.probabilities_, np.finfo(np.float64).tiny))
+    return softmax(_scale(model)[:, None] * logs)
+
+
+def _scale(model: Estimator) -> Floats:
+    """Return by how much the scores of each task count, as in a fit: by weight, [eq:design-effect].
+
+    Where a fit was told not to scale, as much as its `dependence` lets expect.
+    """
+    crowd = model.responses_
+    found: Calibration = model.calibration_ or Calibration(model.dependence)
+    return found.scale(total_weights(crowd.start, crowd.weight))
+
+
+def own_probabilities(model: Estimator) -> Floats:
+    """Return what the responses of each task alone say of it, scaled: links and gold left out."""
+    crowd = model.responses_
+    scale = _scale(model)
+    tiny = np.finfo(np.float64).tiny
+    by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
+    log_prior = np.log(np.maximum(model.class_prior_, tiny))
+    log_table = np.ascontiguousarray(by_answer).reshape(-1, crowd.n_classes)  # [code, truth]
+    tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    backend = choose_backend("auto", crowd.n_responses)
+    return softmax(scale[:, None] * backend.score_tasks(tasks, log_prior, log_table))
+
+
+def allowed(model: Estimator, among: Iterable[Hashable] | None) -> Mask:
+    chosen = np.ones(len(model.tasks_), dtype=bool)
+    if among is not None:
+        wanted = list(among)
+        codes = model.tasks_.codes(wanted)
+        unknown = [name for name, code in zip(wanted, codes.tolist(), strict=True) if code < 0]
+        if unknown:
+            raise OptionError(
+                f"among names {len(unknown):,} tasks that no response names, {unknown[0]!r} first."
+            )
+        chosen[:] = False
+        chosen[codes] = True
+    return chosen
