@@ -198,7 +198,7 @@ def _coverage(
             task = rng.choice(len(f), n, replace=False).astype(np.int32)
             chance = np.full(n, n / len(f))
         said = np.asarray(model.labels_.label) == k
-        evidence = arrays.Evidence.of(f, said, task, truth[task] > 0.5, chance)
+        evidence = arrays.ClassEvidence.of(f, said, task, truth[task] > 0.5, chance)
         everyone = np.ones(len(f), dtype=bool)
         each: dict[str, Any] = {
             "ppi": arrays.prediction_powered(evidence, everyone, LEVEL, rng),

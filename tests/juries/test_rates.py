@@ -41,7 +41,7 @@ def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
         else:
             task = rng.choice(len(f), 60, replace=False).astype(np.int32)
             chance = np.full(60, 60 / len(f))
-        evidence = arrays.Evidence.of(f, said, task, truth[task] > 0.5, chance)
+        evidence = arrays.ClassEvidence.of(f, said, task, truth[task] > 0.5, chance)
         if method == "posterior":
             of_all = arrays.posterior(evidence, rng)
             found: Any = arrays.posterior_rate(
@@ -182,7 +182,7 @@ def test_rogan_gladen_needs_judges_who_have_to_do_with_the_truth() -> None:
     chance = np.full(100, 0.05)
 
     def found(said: Any) -> Any:
-        evidence = arrays.Evidence.of(said * 1.0, said, task, truth[task], chance)
+        evidence = arrays.ClassEvidence.of(said * 1.0, said, task, truth[task], chance)
         return arrays.rogan_gladen(evidence, everyone, 0.9, rng)
 
     assert found(rng.random(2000) < 0.5) is None

@@ -1,6 +1,6 @@
 """Rates: the share of tasks in each class, by system, with intervals that hold.
 
-All methods start from what judges say of every task and the known class of some (`Evidence`):
+All methods start from what judges say of every task and the known class of some (`ClassEvidence`):
 prediction-powered inference, Rogan-Gladen, the model's posterior corrected by gold, gold alone.
 """
 
@@ -171,7 +171,9 @@ def estimate_rates(
     rates: list[Rate] = []
     differences: list[Difference] = []
     for k in range(n_classes):
-        evidence = Evidence.of(unseen.probabilities_[:, k], label == k, task, truth == k, chance)
+        evidence = ClassEvidence.of(
+            unseen.probabilities_[:, k], label == k, task, truth == k, chance
+        )
         found = _of_class(evidence, of_systems, level, rng, two_classes=n_classes == 2)
         if unlike is not None and one_class:
             found = _nothing_known(found, rng)
@@ -184,7 +186,7 @@ def estimate_rates(
 
 
 def _of_class(
-    evidence: Evidence,
+    evidence: ClassEvidence,
     systems: dict[str, Mask],
     level: float,
     rng: np.random.Generator,
@@ -303,7 +305,7 @@ def _nothing_known(
 # The methods, on arrays. Each returns the rate among `members`, a mask of the tasks.
 
 
-class Evidence(NamedTuple):
+class ClassEvidence(NamedTuple):
     """What is known of one class."""
 
     f: Floats  # (n_tasks,) its probability, by the judges
@@ -313,7 +315,7 @@ class Evidence(NamedTuple):
     weight: Floats  # of the known tasks: 1 / chance of being drawn, 1 in the mean
 
     @classmethod
-    def of(cls, f: Floats, said: Mask, task: Codes, y: Mask, chance: Floats) -> Evidence:
+    def of(cls, f: Floats, said: Mask, task: Codes, y: Mask, chance: Floats) -> ClassEvidence:
         """Turn chances of being drawn into weights."""
         return cls(f, said, task, y.astype(np.float64), _of_mean_1(1.0 / chance))
 
@@ -349,7 +351,7 @@ def _percentiles(draws: Floats, level: float) -> tuple[float, float]:
 
 
 def gold_alone(
-    evidence: Evidence, members: Mask, level: float, rng: np.random.Generator
+    evidence: ClassEvidence, members: Mask, level: float, rng: np.random.Generator
 ) -> RateEstimate:
     """Return the share among the known tasks, judges left aside: Jeffreys' interval.
 
@@ -367,7 +369,7 @@ def gold_alone(
 
 
 def prediction_powered(
-    evidence: Evidence, members: Mask, level: float, rng: np.random.Generator
+    evidence: ClassEvidence, members: Mask, level: float, rng: np.random.Generator
 ) -> RateEstimate:
     """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
 
@@ -405,7 +407,7 @@ def prediction_powered(
 
 
 def rogan_gladen(
-    evidence: Evidence, members: Mask, level: float, rng: np.random.Generator
+    evidence: ClassEvidence, members: Mask, level: float, rng: np.random.Generator
 ) -> RateEstimate | None:
     """Return (p + specificity − 1) / (sensitivity + specificity − 1), [eq:rogan-gladen].
 
@@ -435,7 +437,7 @@ def rogan_gladen(
     return RateEstimate(float(np.median(draws)), *_percentiles(draws, level), draws)
 
 
-def posterior(evidence: Evidence, rng: np.random.Generator) -> Floats:
+def posterior(evidence: ClassEvidence, rng: np.random.Generator) -> Floats:
     """Draw a and b of σ(a + b logit f), the chances corrected by gold: [eq:posterior-rate].
 
     Their priors are normal, around 0 and 1.
@@ -481,7 +483,7 @@ def _logistic(
 
 
 def posterior_rate(
-    evidence: Evidence,
+    evidence: ClassEvidence,
     members: Mask,
     of_all: Floats,
     level: float,
