@@ -342,22 +342,19 @@ def test_promises_hold_where_all_who_err_give_the_same_wrong_class() -> None:
 
 
 def test_known_tasks_and_what_the_model_says_make_a_beta() -> None:
-    spread = accuracy._Spread(np.array([0.85, 0.95]), np.array([0.01, 0.01]))
-    found = accuracy._by_known(spread, accuracy.Tally(40, 30), 10**9, 0.9)
+    by_scale = np.array([0.85, 0.95])
+    found = accuracy._by_known(by_scale, 40, 30, 10**9, 0.9)
     # mean 0.9, variance 0.0025: worth 35 known tasks, of which 10 count
     assert found.expected == pytest.approx((9.0 + 30.0 + 0.5) / 51.0)
     assert found.low == pytest.approx(beta.ppf(0.05, 39.5, 11.5), abs=1e-6)
     assert found.high == pytest.approx(beta.ppf(0.95, 39.5, 11.5), abs=1e-6)
     assert found.promised == pytest.approx(beta.ppf(0.2, 39.5, 11.5), abs=1e-6)
-    wide = accuracy._Spread(
-        np.array([0.5, 1.0]), np.zeros(2)
-    )  # worth two: 0.75 · 0.25 / 0.0625 − 1
-    unsure = accuracy._by_known(wide, accuracy.Tally(40, 30), 10**9, 0.9)
+    wide = np.array([0.5, 1.0])  # worth two: 0.75 · 0.25 / 0.0625 − 1
+    unsure = accuracy._by_known(wide, 40, 30, 10**9, 0.9)
     assert unsure.expected == pytest.approx((1.5 + 30.0 + 0.5) / 43.0)
-    certain = accuracy._Spread(np.ones(2), np.zeros(2))
-    sure = accuracy._by_known(certain, accuracy.Tally(9, 9), 99, 0.9)
+    sure = accuracy._by_known(np.ones(2), 9, 9, 99, 0.9)
     assert sure.low < 0.95
-    few = accuracy._by_known(spread, accuracy.Tally(40, 30), 20, 0.9)
+    few = accuracy._by_known(by_scale, 40, 30, 20, 0.9)
     assert few.low < found.low
     assert few.high > found.high
 
@@ -385,7 +382,7 @@ def test_a_known_task_is_counted_by_fits_that_were_not_told_its_class() -> None:
         model = tb.VariationalBayes().fit(made.responses, gold=known | {first: label})
         shared = cross_fit.cross_fit_of(model)
         assert shared is not None
-        of_known = shared.known()
+        of_known = shared.known
         assert of_known is not None
         place = int(np.flatnonzero(of_known.task == model.tasks_.codes([first])[0])[0])
         assert model.classes_[int(of_known.label[place])] == label

@@ -13,17 +13,19 @@ counted, and what the model says of itself counts as a few more of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
 from scipy.stats import beta
 
-from tiebreak.decide.costs import CostMatrix
-from tiebreak.decide.cross_fit import CrossFit
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.options import require_number
+
+if TYPE_CHECKING:
+    from tiebreak.inference.calibration import Calibration
 
 N_SCALES = 12  # of ρ, and as many of t: quantiles of each, equally probable
 MOST_TASKS = 5_000  # more say the same of the scales
@@ -37,33 +39,6 @@ JEFFREYS = 0.5
 # points, in 95 % of the simulated decisions with and without gold whose calibration error is at
 # most 0.05; shown on the ten datasets and on other crowds (docs/decide.md).
 PROMISED_QUANTILE = 0.2
-
-
-class Scaling(Protocol):
-    """How scores became probabilities: `inference.calibration.Calibration`."""
-
-    @property
-    def dependence(self) -> float:
-        """How much errors are shared, ρ."""
-
-    @property
-    def multiplier(self) -> float:
-        """What serves all tasks, t."""
-
-    @property
-    def dependence_variance(self) -> float:
-        """Of logit ρ."""
-
-    @property
-    def multiplier_variance(self) -> float:
-        """Of log t."""
-
-    @property
-    def covariance(self) -> float:
-        """Of both."""
-
-    def scale(self, n_responses: Floats) -> Floats:
-        """Return by how much the scores of tasks with so many responses count."""
 
 
 class AccuracyEstimate(NamedTuple):
@@ -81,47 +56,16 @@ class AccuracyEstimate(NamedTuple):
     n_known: int = 0
 
 
-class Tally(NamedTuple):
-    """Known tasks that are decided where their classes are not told, and how many rightly."""
-
-    n: int
-    n_right: int
-
-
-class Recount(NamedTuple):
-    """Decides known tasks by fits that have not seen their classes, and counts the right ones."""
-
-    cross_fit: CrossFit
-    costs: CostMatrix
-    dearest: float  # what a task may cost, as expected, to get a class
-
-    def tally(self) -> Tally:
-        """Count; the first of a fit to do so fits again."""
-        found = self.cross_fit.known()
-        if found is None:
-            return Tally(0, 0)
-        expected = self.costs.expected(found.q)
-        label = self.costs.label[expected.argmin(axis=1)]
-        decided = (label >= 0) & (expected.min(axis=1) <= self.dearest)
-        return Tally(int(decided.sum()), int((label == found.label)[decided].sum()))
-
-
 class Stated(NamedTuple):
     """What was decided, with the probabilities it was decided on."""
 
     q: Floats  # (n_tasks, n_classes)
     label: Codes  # (n_tasks,) below 0: left open
     n_responses: Floats  # (n_tasks,)
-    calibration: Scaling | None
+    calibration: Calibration | None
     known: Codes | None = None  # tasks whose class was told
-    recount: Recount | None = None
-
-
-class _Spread(NamedTuple):
-    """The accuracy of some tasks at equally probable scales, and the spread by chance at each."""
-
-    mean: Floats  # (n_scales,)
-    chance: Floats  # (n_scales,)
+    # How many known tasks would be decided by fits that were not told, and how many rightly.
+    recount: Callable[[], tuple[int, int]] | None = None
 
 
 def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
@@ -133,13 +77,16 @@ def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
     known = np.empty(0, dtype=np.int32) if stated.known is None else stated.known
     others = decided[~np.isin(decided, known)]
     if stated.recount is not None and len(others):
-        counted = stated.recount.tally()
-        if counted.n:
-            found = _by_known(_over_scales(stated, others), counted, len(others), level)
-            return _beside(found, len(others) / len(decided))
-    spread = _over_scales(stated, decided)
-    low, high, promised = (_quantile(*spread, at) for at in _quantiles(level))
-    return AccuracyEstimate(float(spread.mean.mean()), low, high, level, promised)
+        n, n_right = stated.recount()
+        if n:
+            mean, _ = _over_scales(stated, others)
+            found = _by_known(mean, n, n_right, len(others), level)
+            share = len(others) / len(decided)  # what was told is right
+            expected, low, high, promised = (1.0 - share * (1.0 - found[i]) for i in (0, 1, 2, 4))
+            return AccuracyEstimate(expected, low, high, level, promised, n)
+    mean, chance = _over_scales(stated, decided)
+    low, high, promised = (_quantile(mean, chance, at) for at in _quantiles(level))
+    return AccuracyEstimate(float(mean.mean()), low, high, level, promised)
 
 
 def _quantiles(level: float) -> tuple[float, float, float]:
@@ -148,40 +95,34 @@ def _quantiles(level: float) -> tuple[float, float, float]:
     return tail, 1.0 - tail, PROMISED_QUANTILE
 
 
-def _by_known(spread: _Spread, counted: Tally, n_tasks: int, level: float) -> AccuracyEstimate:
+def _by_known(
+    by_scale: Floats, n_known: int, n_right: int, n_tasks: int, level: float
+) -> AccuracyEstimate:
     """Return a Beta posterior: known tasks, and what the scales say as the prior.
 
     The prior has the mean and the variance that the scales give, or is as wide as a few known tasks
     leave it; half a task on each side, as Jeffreys has it, lets nothing be sure. Labels that are
     right or wrong by chance make the interval of n tasks wider.
     """
-    mean = float(np.clip(spread.mean.mean(), 1e-6, 1.0 - 1e-6))
-    variance = float(spread.mean.var())
+    mean = float(np.clip(by_scale.mean(), 1e-6, 1.0 - 1e-6))
+    variance = float(by_scale.var())
     even = MODEL_COUNTS_AS
     if variance > 0.0:
         even = float(np.clip(mean * (1.0 - mean) / variance - 1.0, 1.0, MODEL_COUNTS_AS))
-    right = even * mean + counted.n_right + JEFFREYS
-    n = even + counted.n + 2.0 * JEFFREYS
+    right = even * mean + n_right + JEFFREYS
+    n = even + n_known + 2.0 * JEFFREYS
     size = 1.0 / (1.0 / n + 1.0 / n_tasks)
     found = beta.ppf(_quantiles(level), size * right / n, size * (n - right) / n)
     low, high, promised = found.tolist()
-    return AccuracyEstimate(right / n, low, high, level, promised, counted.n)
+    return AccuracyEstimate(right / n, low, high, level, promised, n_known)
 
 
-def _beside(found: AccuracyEstimate, share: float) -> AccuracyEstimate:
-    """Return the accuracy of all, where it was found for a share and the others are known."""
-    expected, low, high, promised = (
-        1.0 - share * (1.0 - each)
-        for each in (found.expected, found.low, found.high, found.promised)
-    )
-    return AccuracyEstimate(expected, low, high, found.level, promised, found.n_known)
-
-
-def _over_scales(stated: Stated, decided: Offsets) -> _Spread:
+def _over_scales(stated: Stated, decided: Offsets) -> tuple[Floats, Floats]:
+    """Return the accuracy of some tasks at equally probable scales, and its spread by chance."""
     some = decided[:: -(-len(decided) // MOST_TASKS)].astype(np.int32)
     right = _by_scale(stated, some)  # (n_scales, n_some)
     of_each = (right * (1.0 - right)).mean(axis=1)
-    return _Spread(right.mean(axis=1), np.sqrt(of_each / len(decided)))
+    return right.mean(axis=1), np.sqrt(of_each / len(decided))
 
 
 def _by_scale(stated: Stated, some: Codes) -> Floats:
@@ -202,7 +143,7 @@ def _by_scale(stated: Stated, some: Codes) -> Floats:
     return right
 
 
-def _scales(found: Scaling) -> tuple[Floats, Floats]:
+def _scales(found: Calibration) -> tuple[Floats, Floats]:
     """Return equally probable pairs of ρ and t, as normal as logit ρ and log t are."""
     middle = ndtri((np.arange(N_SCALES) + 0.5) / N_SCALES)
     first, second = (each.ravel() for each in np.meshgrid(middle, middle))

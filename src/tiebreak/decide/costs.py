@@ -64,36 +64,23 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
     """
     if isinstance(source, CostMatrix):
         return source
-    if source is None:
-        return _from_array(1.0 - np.eye(len(classes)), classes)
-    if isinstance(source, Mapping) and all(isinstance(row, Mapping) for row in source.values()):
-        return _from_mapping(source, classes)
+    wanted = [str(name) for name in classes]
     is_frame = hasattr(source, "columns") or hasattr(source, "column_names")
+    if isinstance(source, Mapping) and all(isinstance(row, Mapping) for row in source.values()):
+        given = {str(t): {str(d): cost for d, cost in row.items()} for t, row in source.items()}
+        names = list(dict.fromkeys(name for row in given.values() for name in row))
+        values = [[row.get(name, np.nan) for name in names] for row in given.values()]
+        return _by_rows("cost_matrix", list(given), names, np.array(values, float), classes)
     if is_frame or isinstance(source, str | os.PathLike | Mapping):
         return _from_table(as_table(source, (TRUTH,), 1), classes)
-    return _from_array(as_floats("The cost matrix", source), classes)
-
-
-def _from_array(cost: Floats, classes: Ids) -> CostMatrix:
-    n_classes = len(classes)
+    cost = 1.0 - np.eye(len(wanted)) if source is None else as_floats("The cost matrix", source)
+    n_classes = len(wanted)
     if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):
-        raise OptionError("cost-shape", n_classes=n_classes, shape=cost.shape)
-    names = [str(name) for name in classes]
-    if cost.shape[1] > n_classes:
-        names.append(NO_LABEL[0])
-    return _checked(cost, names, classes, "cost_matrix")
-
-
-def _from_mapping(rows: Mapping[Any, Mapping[Any, float]], classes: Ids) -> CostMatrix:
-    names = list(dict.fromkeys(str(name) for row in rows.values() for name in row))
-    by_truth = {
-        str(truth): {str(name): value for name, value in row.items()} for truth, row in rows.items()
-    }
-    order = _in_order(list(by_truth), classes, "cost_matrix")
-    cost = np.array(
-        [[by_truth[truth].get(name, np.nan) for name in names] for truth in order],
-        dtype=np.float64,
-    )
+        raise OptionError(
+            f"cost_matrix must have shape ({n_classes}, {n_classes}), truth by decision in the "
+            f'order of classes_, or one column more for "abstain"; got {cost.shape}.'
+        )
+    names = [*wanted, NO_LABEL[0]][: cost.shape[1]]
     return _checked(cost, names, classes, "cost_matrix")
 
 
@@ -104,22 +91,23 @@ def _from_table(table: Table, classes: Ids) -> CostMatrix:
     at = folded.index(TRUTH)
     others = [i for i in range(len(folded)) if i != at]
     truth, *columns = table.read([at, *others])
-    names = [table.names[i].strip() for i in others]
     rows = [str(value) for value in Ids(truth) if not is_missing(value)]
-    order = _in_order(rows, classes, table.title)
-    numbers = np.stack([as_numbers(column)[0] for column in columns], axis=1)
-    place = [rows.index(name) for name in order]
-    return _checked(numbers[place], names, classes, table.title)
+    cost = np.stack([as_numbers(column)[0] for column in columns], axis=1)
+    return _by_rows(table.title, rows, [table.names[i].strip() for i in others], cost, classes)
 
 
-def _in_order(rows: list[str], classes: Ids, title: str) -> list[str]:
-    """Return the true classes in the order of the model; refuse what is missing or unknown."""
+def _by_rows(
+    title: str, rows: list[str], names: list[str], cost: Floats, classes: Ids
+) -> CostMatrix:
+    """Put rows, named by the true class, in the order of the model; refuse missing and unknown."""
     wanted = [str(name) for name in classes]
     missing = [name for name in wanted if name not in rows]
     unknown = [name for name in rows if name not in wanted]
     if missing or unknown or len(set(rows)) < len(rows):
-        raise InputError("cost-rows", title=title, missing=missing, unknown=unknown, classes=wanted)
-    return wanted
+        what = f"no row for {', '.join(missing)}" if missing else "rows that are no class, or twice"
+        more = f"; unknown: {', '.join(unknown)}" if unknown else ""
+        raise InputError(f"{title}: {what}{more}. It needs one row per class: {', '.join(wanted)}.")
+    return _checked(cost[[rows.index(name) for name in wanted]], names, classes, title)
 
 
 def _checked(cost: Floats, names: list[str], classes: Ids, title: str) -> CostMatrix:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 import warnings
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.data.gold import Gold
+from tiebreak.decide.costs import CostMatrix
 from tiebreak.kernels.layout import Codes, Floats
 
 N_FOLDS = 4
@@ -35,15 +37,37 @@ class CrossFit:
     def __init__(self, model: Any) -> None:
         self.labels = model.labels_  # of the fit that this belongs to
         self._model = copy.copy(model)
-        self._known: KnownTasks | None = None
-        self._is_made = False
 
+    @cached_property
     def known(self) -> KnownTasks | None:
-        """Return known tasks; None where they are too few, or there is nothing to fit again."""
-        if not self._is_made:
-            self._known = _cross_fit(self._model)
-            self._is_made = True
-        return self._known
+        """Known tasks; None where they are too few, or there is nothing to fit again."""
+        model = self._model
+        if len(model.gold_) < N_FOLDS or getattr(model, "_carried", None) is not None:
+            return None
+        known = model.gold_.on(model.tasks_, model.classes_)
+        fold = np.random.default_rng(0).permutation(len(known.task)) % N_FOLDS
+        q = np.zeros((len(known.task), len(model.classes_)))
+        for each in range(N_FOLDS):
+            own = fold == each
+            rest = Gold.from_columns(
+                model.tasks_.take(known.task[~own]), model.classes_.take(known.label[~own])
+            )
+            fitted = fit_again(model, rest)
+            column = model.classes_.codes(fitted.classes_)
+            q[np.ix_(own, column)] = fitted.probabilities_[known.task[own]]
+        return KnownTasks(known.task, known.label, q)
+
+    def recount(self, costs: CostMatrix, dearest: float) -> tuple[int, int]:
+        """Return how many known tasks get a class by these costs, and how many the right one.
+
+        `dearest` is what a task may cost at most, as expected, to get a class.
+        """
+        if self.known is None:
+            return 0, 0
+        expected = costs.expected(self.known.q)
+        label = costs.label[expected.argmin(axis=1)]
+        decided = (label >= 0) & (expected.min(axis=1) <= dearest)
+        return int(decided.sum()), int((label == self.known.label)[decided].sum())
 
 
 def cross_fit_of(model: Any) -> CrossFit | None:
@@ -55,14 +79,6 @@ def cross_fit_of(model: Any) -> CrossFit | None:
         kept = CrossFit(model)
         vars(model)["_cross_fit"] = kept
     return kept
-
-
-def known_tasks(model: Any) -> Codes:
-    """Return the tasks whose class a model was told."""
-    gold = getattr(model, "gold_", None)
-    if gold is None:
-        return np.empty(0, dtype=np.int32)
-    return np.asarray(gold.on(model.tasks_, model.classes_).task)
 
 
 def fit_again(
@@ -77,20 +93,3 @@ def fit_again(
     known = {name: value for name, value in given.items() if value is not None}
     with warnings.catch_warnings(action="ignore"):  # the caller has seen the notes of this very fit
         return again.fit(model.responses_ if responses is None else responses, **known)
-
-
-def _cross_fit(model: Any) -> KnownTasks | None:
-    if len(model.gold_) < N_FOLDS or getattr(model, "_carried", None) is not None:
-        return None
-    known = model.gold_.on(model.tasks_, model.classes_)
-    fold = np.random.default_rng(0).permutation(len(known.task)) % N_FOLDS
-    q = np.zeros((len(known.task), len(model.classes_)))
-    for each in range(N_FOLDS):
-        own = fold == each
-        rest = Gold.from_columns(
-            model.tasks_.take(known.task[~own]), model.classes_.take(known.label[~own])
-        )
-        fitted = fit_again(model, rest)
-        column = model.classes_.codes(fitted.classes_)
-        q[np.ix_(own, column)] = fitted.probabilities_[known.task[own]]
-    return KnownTasks(known.task, known.label, q)

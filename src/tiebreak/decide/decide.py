@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from tiebreak.arguments import TEXT, WITH_TASKS, checks, number, optional, whole
 from tiebreak.data.frames import as_frame, as_html, as_text
 from tiebreak.data.ids import Column, Ids
-from tiebreak.decide.accuracy import AccuracyEstimate, Recount, Stated, estimate_accuracy
+from tiebreak.decide.accuracy import AccuracyEstimate, Stated, estimate_accuracy
 from tiebreak.decide.costs import NO_LABEL, CostMatrix, read_cost_matrix
-from tiebreak.decide.cross_fit import cross_fit_of, known_tasks
+from tiebreak.decide.cross_fit import cross_fit_of
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
 from tiebreak.wording import counted
@@ -60,17 +61,9 @@ class Decisions:
         return as_html(f"Decisions({self})", *self._first_rows())
 
     def _first_rows(self) -> tuple[list[str], list[list[object]]]:
-        header = ["task", "decision", "expected_cost", "saving"]
-        rows: list[list[object]] = [
-            [
-                self.tasks[i],
-                self.costs.decisions[self.decision[i]],
-                float(self.expected_cost[i]),
-                float(self.saving[i]),
-            ]
-            for i in range(min(len(self), SHOWN))
-        ]
-        return header, rows
+        columns = self.columns(np.arange(min(len(self), SHOWN)))
+        values = (v.tolist() if isinstance(v, np.ndarray) else v for v in columns.values())
+        return list(columns), [list(row) for row in zip(*values, strict=True)]
 
     @property
     def total_cost(self) -> float:
@@ -184,7 +177,19 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     if abstain_rate is not None:
         costs, decision, least = _leave_open(costs, decision, least, abstain_rate)
     label = costs.label[decision]
-    stated = np.where(label < 0, np.nan, q[every, np.maximum(label, 0)])
+    decided = least[label >= 0]
+    # With a share left open, the most that a task may cost, as expected, to get a class.
+    dearest = float(decided.max()) if abstain_rate and len(decided) else np.inf
+    shared = cross_fit_of(model)
+    told = None if shared is None else model.gold_.on(model.tasks_, model.classes_).task
+    stated = Stated(
+        q,
+        label,
+        _n_responses(model),
+        model.calibration_,
+        told,
+        None if shared is None else partial(shared.recount, given, dearest),
+    )
     return Decisions(
         model.tasks_,
         costs,
@@ -192,28 +197,10 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
         least,
         np.maximum(least - costs.of_knowing(q), 0.0),
         float(likeliest.sum()),
+        np.where(label < 0, np.nan, q[every, np.maximum(label, 0)]),
         stated,
-        Stated(
-            q,
-            label,
-            _n_responses(model),
-            model.calibration_,
-            known_tasks(model),
-            _recount(model, given, _dearest(abstain_rate, label, least)),
-        ),
         model.responses_.frame,
     )
-
-
-def _recount(model: Any, costs: CostMatrix, dearest: float) -> Recount | None:
-    shared = cross_fit_of(model)
-    return None if shared is None else Recount(shared, costs, dearest)
-
-
-def _dearest(abstain_rate: float | None, label: Codes, least: Floats) -> float:
-    """Return the most that a task may cost, as expected, to get a class."""
-    decided = least[label >= 0]
-    return np.inf if not abstain_rate or not len(decided) else float(decided.max())
 
 
 def _n_responses(model: Any) -> Floats:

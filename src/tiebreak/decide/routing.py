@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from tiebreak.arguments import WITH_RESPONSES, checks, number
 from tiebreak.data import Responses
 from tiebreak.errors import OptionError, note
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Codes, Floats, Mask, total_weights
+from tiebreak.kernels.layout import Codes, Floats, total_weights
 from tiebreak.options import require_number, require_word
 
 DONE = "done"
@@ -33,14 +33,6 @@ TASKS_AT_ONCE = 1 << 15
 RUN_CORRELATION = 0.7  # of one more run where nothing is known of runs
 LOWEST = 1e-12
 FLOOR = 1e-6  # of a confusion matrix, before logs are taken
-
-
-class Costs(NamedTuple):
-    """Of a wrong label, of a human's label, and how often that is wrong."""
-
-    wrong: float
-    human: float
-    human_error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -114,113 +106,71 @@ def plan(
     >>> found.n_done + found.n_human + found.n_judge
     200
     """
-    costs = _checked(wrong, human, human_error)
     prices = _prices(judge, model.responses_)
     q = np.asarray(model.probabilities_)
     label = np.asarray(model.labels_.label)
     top = q[np.arange(len(q)), label]
-    done = costs.wrong * (1.0 - top)
-    person = np.full(len(q), costs.human + costs.wrong * costs.human_error)
-    known = _known(model)
-    asked, whom = _one_more(model, q, costs, prices, ~known)
-    choice = np.argmin(np.stack([done, person, asked]), axis=0)
+    cost_of_human = human + wrong * human_error
+    done = wrong * (1.0 - top)
+    known = np.zeros(len(q), dtype=bool)
+    if model.gold_ is not None:
+        code = model.tasks_.codes(model.gold_.tasks)
+        known[code[code >= 0]] = True
+    asked = np.full(len(q), np.inf)
+    whom = np.full(len(q), -1, dtype=np.int32)
+    for j, price in prices.items():
+        cost = price + _after_one_more(model, j, wrong, cost_of_human)
+        better = (cost < asked) & ~known
+        asked = np.where(better, cost, asked)
+        whom[better] = j
+    each = np.stack([done, np.full(len(q), cost_of_human), asked])
+    choice = np.argmin(each, axis=0)
     choice[known] = 0
-    done[known] = 0.0
-    cost = np.stack([done, person, asked])[choice, np.arange(len(q))]
-    route = tuple(ROUTES[c] for c in choice.tolist())
+    each[0][known] = 0.0
+    cost = each[choice, np.arange(len(q))]
+    n_done, n_human, n_judge = np.bincount(choice, minlength=3).tolist()
     if model.calibration_ is None:
-        note("probabilities-not-scaled")
+        note("Probabilities of this model are not scaled by shared errors; the plan trusts them.")
+    two_of_three_err = 3.0 * human_error**2 * (1.0 - human_error) + human_error**3
     return Route(
-        route,
+        tuple(ROUTES[c] for c in choice.tolist()),
         np.where(choice == 2, whom, -1).astype(np.int32),
         cost,
         top,
         model.tasks_,
         tuple(model.classes_[int(k)] for k in label),
         model.workers_,
-        n_done=int(np.count_nonzero(choice == 0)),
-        n_human=int(np.count_nonzero(choice == 1)),
-        n_judge=int(np.count_nonzero(choice == 2)),
+        n_done,
+        n_human,
+        n_judge,
         total=float(cost.sum()),
-        all_done=float(done.sum()),
-        three_humans=len(q)
-        * (3.0 * costs.human + costs.wrong * _majority_error(costs.human_error)),
+        all_done=float(each[0].sum()),
+        three_humans=len(q) * (3.0 * human + wrong * two_of_three_err),
     )
 
 
-def _majority_error(error: float) -> float:
-    """Return how often two of three people are wrong, if they err apart.
-
-    >>> round(_majority_error(0.1), 3)
-    0.028
-    """
-    return 3.0 * error**2 * (1.0 - error) + error**3
-
-
-def _one_more(
-    model: Any, q: Floats, costs: Costs, prices: dict[int, float], wanted: Mask
-) -> tuple[Floats, Codes]:
-    """Return the cost of asking the best judge once more, and which judge that is."""
-    n_tasks = len(q)
-    best = np.full(n_tasks, np.inf)
-    whom = np.full(n_tasks, -1, dtype=np.int32)
-    if not prices:
-        return best, whom
-    responses = model.responses_
-    given = _given(responses, prices)
-    confusion = np.maximum(np.asarray(model.confusion_), FLOOR)
-    for low in range(0, n_tasks, TASKS_AT_ONCE):
-        here = slice(low, min(low + TASKS_AT_ONCE, n_tasks))
-        for j, price in prices.items():
-            weight = _added_weight(responses, j, given[j][here])
-            cost = price + _after(model, q[here], confusion[j], weight, here, costs)
-            better = (cost < best[here]) & wanted[here]
-            best[here] = np.where(better, cost, best[here])
-            whom[here] = np.where(better, j, whom[here])
-    return best, whom
-
-
-def _after(
-    model: Any, q: Floats, theta: Floats, weight: Floats, here: slice, costs: Costs
-) -> Floats:
-    """Return the expected cost after one more response, without its price."""
-    total = _weights(model.responses_, here)
-    before = _scale(model, total)
-    after = _scale(model, total + weight)
-    score = np.log(np.maximum(q, LOWEST)) / before[:, None]
-    expected = np.zeros(len(q))
-    person = costs.human + costs.wrong * costs.human_error
-    for label in range(theta.shape[1]):
-        chance = q @ theta[:, label]
-        moved = score + weight[:, None] * np.log(theta[:, label])
-        top = softmax(after[:, None] * moved).max(axis=1)
-        expected += chance * np.minimum(costs.wrong * (1.0 - top), person)
-    return expected
-
-
-def _scale(model: Any, weight: Floats) -> Floats:
-    if model.calibration_ is None:
-        return np.ones_like(weight)
-    return np.asarray(model.calibration_.scale(weight))
-
-
-def _weights(responses: Responses, here: slice) -> Floats:
-    """Return the sum of weights of some tasks' responses."""
-    start = responses.start[here.start : here.stop + 1]
-    weight = None if responses.weight is None else responses.weight[start[0] : start[-1]]
-    return total_weights(start - start[0], weight)
-
-
-def _given(responses: Responses, prices: Mapping[int, float]) -> dict[int, Floats]:
-    """Return the weight of what each judge has said on each task."""
-    worker = responses.worker_of_each()
-    task = responses.task_of_each()
-    weight = responses.weight_of_each()
-    found = {}
-    for j in prices:
-        mine = worker == j
-        total = np.bincount(task[mine], weights=weight[mine], minlength=responses.n_tasks)
-        found[j] = np.asarray(total, dtype=np.float64)
+def _after_one_more(model: Any, j: int, wrong: float, human: float) -> Floats:
+    """Return the expected cost of each task after one more response of a judge."""
+    responses: Responses = model.responses_
+    theta = np.maximum(np.asarray(model.confusion_[j]), FLOOR)
+    mine = responses.worker_of_each() == j
+    task, weights = responses.task_of_each()[mine], responses.weight_of_each()[mine]
+    given: Any = np.bincount(task, weights=weights, minlength=responses.n_tasks)
+    weight = _added_weight(responses, j, given)
+    total = total_weights(responses.start, responses.weight)
+    scaling = np.ones_like if model.calibration_ is None else model.calibration_.scale
+    before, after = scaling(total), scaling(total + weight)
+    found = np.empty(len(total))
+    for low in range(0, len(total), TASKS_AT_ONCE):
+        here = slice(low, low + TASKS_AT_ONCE)
+        q = np.asarray(model.probabilities_[here])
+        score = np.log(np.maximum(q, LOWEST)) / before[here, None]
+        expected = np.zeros(len(q))
+        for label in range(theta.shape[1]):
+            moved = score + weight[here, None] * np.log(theta[:, label])
+            top = softmax(after[here, None] * moved).max(axis=1)
+            expected += (q @ theta[:, label]) * np.minimum(wrong * (1.0 - top), human)
+        found[here] = expected
     return found
 
 
@@ -235,18 +185,6 @@ def _added_weight(responses: Responses, j: int, given: Floats) -> Floats:
     room = np.maximum(1.0 - rho * given, 1e-3)
     k = given * (1.0 - rho) / room
     return np.where(given > 0.0, np.maximum((k + 1.0) / (1.0 + rho * k) - given, 1e-3), 1.0)
-
-
-def _known(model: Any) -> Mask:
-    known = np.zeros(len(model.tasks_), dtype=bool)
-    if model.gold_ is not None and len(model.gold_):
-        code = model.tasks_.codes(model.gold_.tasks)
-        known[code[code >= 0]] = True
-    return known
-
-
-def _checked(wrong: float, human: float, human_error: float) -> Costs:
-    return Costs(float(wrong), float(human), float(human_error))
 
 
 def _prices(judge: Any, responses: Responses) -> dict[int, float]:

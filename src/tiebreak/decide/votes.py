@@ -29,6 +29,7 @@ MOST_VOTES = 5  # more, on one task
 MOST_ANSWERS = 1024  # joint answers of the votes on one task that are looked at
 AT_ONCE = 1 << 21  # numbers in memory
 SHOWN = 5  # workers named in a summary
+TINY = np.finfo(float).tiny
 
 
 class PlannedVote(NamedTuple):
@@ -195,7 +196,8 @@ def _sequences(model: Any, tasks: Offsets, asked: Codes, most: int) -> Codes:
     MISSING where nobody is left.
     """
     crowd: Responses = model.responses_
-    n_votes = min(most, _most_votes(crowd.n_classes))
+    few = max(int(np.log(MOST_ANSWERS + 0.5) / np.log(max(crowd.n_classes, 2))), 1)
+    n_votes = min(most, few)
     found = np.full((len(tasks), n_votes), MISSING, dtype=np.int32)
     worker = crowd.worker_of_each()
     for i, task in enumerate(tasks):
@@ -206,23 +208,12 @@ def _sequences(model: Any, tasks: Offsets, asked: Codes, most: int) -> Codes:
     return found
 
 
-def _most_votes(n_classes: int) -> int:
-    """Return how many votes have few enough joint answers.
-
-    >>> _most_votes(2), _most_votes(4), _most_votes(2000)
-    (10, 5, 1)
-    """
-    n_votes = 1
-    while n_classes ** (n_votes + 1) <= MOST_ANSWERS:
-        n_votes += 1
-    return n_votes
-
-
 def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes) -> Floats:
     """Return the expected cost of each task after 0, 1, 2 … votes, (n_tasks, n_votes + 1)."""
     crowd = model.responses_
     q = model.probabilities_[tasks]
     n_given = total_weights(crowd.start, crowd.weight)[tasks]
+    scaling = np.ones_like if model.calibration_ is None else model.calibration_.scale
     n_votes = sequence.shape[1]
     found = np.empty((len(tasks), n_votes + 1))
     size = crowd.n_classes ** (n_votes + 1)
@@ -233,8 +224,12 @@ def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes)
         found[part, 0] = _least(joint, costs)
         for v in range(n_votes):
             who = sequence[part, v]
-            strength = _strength(model, n_given[part] + v)
-            said = _weakened(model.confusion_[np.maximum(who, 0)], strength)
+            # Where errors are shared, one more vote counts for less than one.
+            strength = scaling(n_given[part] + (v + 1.0))
+            power = (
+                np.maximum(model.confusion_[np.maximum(who, 0)], TINY) ** strength[:, None, None]
+            )
+            said = power / power.sum(axis=2, keepdims=True)
             more = joint[:, :, None, :] * said.transpose(0, 2, 1)[:, None, :, :]
             joint = more.reshape(len(who), -1, crowd.n_classes)
             found[part, v + 1] = np.where(who == MISSING, found[part, v], _least(joint, costs))
@@ -244,20 +239,6 @@ def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes)
 def _least(joint: Floats, costs: CostMatrix) -> Floats:
     """Return the expected cost where each joint answer gets its best decision."""
     return np.asarray((joint @ costs.cost).min(axis=2).sum(axis=1))
-
-
-def _strength(model: Any, n_given: Floats) -> Floats:
-    """Return how much one more vote counts on tasks with so many responses."""
-    found = model.calibration_
-    if found is None:
-        return np.ones_like(n_given)
-    return np.asarray(found.scale(n_given + 1.0))
-
-
-def _weakened(confusion: Floats, strength: Floats) -> Floats:
-    """Return confusions of votes that count for less than one, (n, truth, answer)."""
-    power = np.maximum(confusion, np.finfo(float).tiny) ** strength[:, None, None]
-    return np.asarray(power / power.sum(axis=2, keepdims=True))
 
 
 def _choose(after: Floats, needed: float) -> tuple[list[tuple[int, int]], list[float]]:
