@@ -54,11 +54,11 @@ def plain_labels(**by_task: str) -> Labels:
 
 
 def test_f_scores_are_those_of_the_worked_example() -> None:
-    counts = evaluate.count_classes(TRUTH, GUESS, 4)
-    assert evaluate.micro_f(counts) == pytest.approx(0.75, abs=1e-9)
-    assert evaluate.macro_f(counts, "skip") == pytest.approx(0.7555555555555555, abs=1e-9)
-    assert evaluate.macro_f(counts, "zero") == pytest.approx(0.5666666666666667, abs=1e-9)
-    assert evaluate.class_f(counts) == pytest.approx([2 / 3, 0.8, 0.8, 0.0], abs=1e-9)
+    counts = evaluate.ClassCounts.of(TRUTH, GUESS, 4)
+    assert counts.micro_f() == pytest.approx(0.75, abs=1e-9)
+    assert counts.macro_f("skip") == pytest.approx(0.7555555555555555, abs=1e-9)
+    assert counts.macro_f("zero") == pytest.approx(0.5666666666666667, abs=1e-9)
+    assert counts.f_by_class() == pytest.approx([2 / 3, 0.8, 0.8, 0.0], abs=1e-9)
 
 
 def test_probability_figures_are_those_of_the_worked_example() -> None:
@@ -84,12 +84,12 @@ def test_functions_on_labels_give_the_same_figures() -> None:
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30))
 def test_f_scores_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     truth, guess = np.array(pairs, np.int32).T
-    counts = evaluate.count_classes(truth, guess, 5)
+    counts = evaluate.ClassCounts.of(truth, guess, 5)
     every = list(range(5))
     per_class = f1_score(truth, guess, average=None, labels=every, zero_division=0.0)
-    assert evaluate.class_f(counts) == pytest.approx(per_class)
-    assert evaluate.micro_f(counts) == pytest.approx(f1_score(truth, guess, average="micro"))
-    assert evaluate.macro_f(counts) == pytest.approx(f1_score(truth, guess, average="macro"))
+    assert counts.f_by_class() == pytest.approx(per_class)
+    assert counts.micro_f() == pytest.approx(f1_score(truth, guess, average="micro"))
+    assert counts.macro_f() == pytest.approx(f1_score(truth, guess, average="macro"))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))

@@ -72,8 +72,8 @@ def simulated(n_classes: int) -> tuple[Any, Any]:
 def macro_f(crowd: Asked, label: np.ndarray) -> float:
     from tiebreak import evaluate
 
-    counts = evaluate.count_classes(crowd.label, label[crowd.task], crowd.responses.n_classes)
-    return float(evaluate.macro_f(counts))
+    counts = evaluate.ClassCounts.of(crowd.label, label[crowd.task], crowd.responses.n_classes)
+    return float(counts.macro_f())
 
 
 def most_by_swap(crowd: Asked, label: np.ndarray) -> float:

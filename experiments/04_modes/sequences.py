@@ -53,8 +53,8 @@ def model(**options):
 
 
 def score(responses, truth, label):
-    counts = evaluate.count_classes(truth.label, label[truth.task], responses.n_classes)
-    return evaluate.macro_f(counts)
+    counts = evaluate.ClassCounts.of(truth.label, label[truth.task], responses.n_classes)
+    return counts.macro_f()
 
 
 def digest(label):

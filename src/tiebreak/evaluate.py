@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tiebreak import tables
 from tiebreak.arguments import checks, number, whole
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.ids import MISSING, Ids  # noqa: F401  (examples)
 from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError
 from tiebreak.kernels.layout import Codes, Floats, Mask
@@ -54,38 +54,31 @@ LOG_LOSS_FLOOR = 1e-12  # a truth held impossible costs 27.6, not infinity
 class ClassCounts(NamedTuple):
     """How often each class was labelled rightly, labelled at all, and true; each (n_classes,)."""
 
-    right: Counts
-    labelled: Counts
-    true: Counts
+    right: Counts  # TP
+    labelled: Counts  # TP + FP
+    true: Counts  # TP + FN
 
+    @classmethod
+    def of(cls, truth: Codes, guess: Codes, n_classes: int) -> ClassCounts:
+        """Count codes of classes, one of each for a task."""
+        given = (truth[truth == guess], guess, truth)
+        return cls(*(np.bincount(codes, minlength=n_classes) for codes in given))
 
-def count_classes(truth: Codes, guess: Codes, n_classes: int) -> ClassCounts:
-    """Count, for each class, right labels (TP), labels (TP + FP) and truths (TP + FN)."""
-    return ClassCounts(
-        np.bincount(truth[truth == guess], minlength=n_classes),
-        np.bincount(guess, minlength=n_classes),
-        np.bincount(truth, minlength=n_classes),
-    )
+    def f_by_class(self) -> Floats:
+        """Return F of each class, 2 TP / (2 TP + FP + FN); 0 for a class that never occurs."""
+        return np.asarray(2.0 * self.right / np.maximum(self.labelled + self.true, 1))
 
+    def micro_f(self) -> float:
+        """Return 2 Σ TP / (2 Σ TP + Σ FP + Σ FN): the accuracy, as every task has one label."""
+        return float(2.0 * self.right.sum() / (self.labelled.sum() + self.true.sum()))
 
-def class_f(counts: ClassCounts) -> Floats:
-    """Return F of each class, 2 TP / (2 TP + FP + FN); 0 for a class that never occurs."""
-    return np.asarray(2.0 * counts.right / np.maximum(counts.labelled + counts.true, 1))
+    def macro_f(self, absent: Absent = "skip") -> float:
+        """Return the mean of F over classes; `absent` says what to do with those that never occur.
 
-
-def micro_f(counts: ClassCounts) -> float:
-    """Return 2 Σ TP / (2 Σ TP + Σ FP + Σ FN): the accuracy, as every task has one label."""
-    return float(2.0 * counts.right.sum() / (counts.labelled.sum() + counts.true.sum()))
-
-
-def macro_f(counts: ClassCounts, absent: Absent = "skip") -> float:
-    """Return the mean of F over classes; `absent` says what to do with those that never occur.
-
-    This is the mean of the F scores, not the F score of mean precision and mean recall.
-    """
-    occurs = (counts.labelled + counts.true) > 0
-    f = class_f(counts)
-    return float(f[occurs].mean() if absent == "skip" else f.mean())
+        This is the mean of the F scores, not the F score of mean precision and mean recall.
+        """
+        f = self.f_by_class()
+        return float(f[(self.labelled + self.true) > 0].mean() if absent == "skip" else f.mean())
 
 
 def mean_log_loss(truth: Codes, probabilities: Floats, floor: float = LOG_LOSS_FLOOR) -> float:
@@ -143,7 +136,7 @@ def f_score(
     require_word("average", average, AVERAGES)
     require_word("absent", absent, ABSENTS)
     counts = _scored(labels, gold, given).counts
-    return micro_f(counts) if average == "micro" else macro_f(counts, absent)
+    return counts.micro_f() if average == "micro" else counts.macro_f(absent)
 
 
 def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, float]:
@@ -154,7 +147,7 @@ def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, f
     >>> f_by_class(labels, gold)
     {'cat': 1.0, 'dog': 1.0}
     """
-    return _f_by_class(_scored(labels, gold, given))
+    return _scored(labels, gold, given).f_by_class()
 
 
 def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
@@ -165,7 +158,7 @@ def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
     >>> accuracy(labels, gold)
     0.5
     """
-    return micro_f(_scored(labels, gold, given).counts)
+    return _scored(labels, gold, given).counts.micro_f()
 
 
 @checks(floor=number("a probability above 0", above=0.0, most=1.0))
@@ -294,9 +287,9 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
         n_gold=scored.n_gold,
         coverage=len(scored.truth) / scored.n_gold,
         accuracy=float(is_right.mean()),
-        micro_f=micro_f(scored.counts),
-        macro_f=macro_f(scored.counts),
-        f_by_class=_f_by_class(scored),
+        micro_f=scored.counts.micro_f(),
+        macro_f=scored.counts.macro_f(),
+        f_by_class=scored.f_by_class(),
         log_loss=None if q is None else mean_log_loss(scored.truth, q),
         brier_score=None if q is None else mean_brier(scored.truth, q),
         calibration_error=None if stated is None else binned_gap(is_right, stated, BINS),
@@ -317,53 +310,47 @@ class _Scored(NamedTuple):
 
     @property
     def counts(self) -> ClassCounts:
-        return count_classes(self.truth, self.guess, len(self.classes))
+        return ClassCounts.of(self.truth, self.guess, len(self.classes))
+
+    def f_by_class(self) -> dict[Hashable, float]:
+        counts = self.counts
+        f = counts.f_by_class()
+        occurs = np.flatnonzero(counts.labelled + counts.true)
+        return {self.classes[k]: float(f[k]) for k in occurs.tolist()}
 
 
 def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
     """Line labels up with gold, leaving out the tasks of `given`."""
-    labels = tables.read_labels(labels)
-    gold = tables.read_gold(gold)
-    asked = np.ones(len(gold), dtype=bool)
+    found: Labels = tables.read_labels(labels)
+    known: Gold = tables.read_gold(gold)
+    asked = np.ones(len(known), dtype=bool)
     if given is not None:
-        known = gold.tasks.codes(tables.read_gold(given).tasks)
-        asked[known[known != MISSING]] = False
-    row = labels.tasks.codes(gold.tasks)
+        told = known.tasks.codes(tables.read_gold(given).tasks)
+        asked[told[told != MISSING]] = False
+    row = found.tasks.codes(known.tasks)
     scored = asked & (row != MISSING)
+    if not asked.any():
+        raise InputError("There is no gold to score against: it is empty, or all of it was given.")
     if not scored.any():
-        raise _nothing_to_score(labels, gold, int(asked.sum()))
+        of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (known.tasks, found.tasks))
+        raise InputError(
+            f"None of the {len(known):,} tasks of gold has a label. Gold names {of_gold}; "
+            f"the labels name {of_labels or 'no task'}.\nGive both the same task ids."
+        )
     row = row[scored]
-    classes, code = _join_classes(labels.classes, gold.classes)
+    # Classes that only gold uses come last; labels give them the probability 0.
+    code = found.classes.codes(known.classes).copy()
+    new = np.flatnonzero(code == MISSING)
+    code[new] = len(found.classes) + np.arange(len(new), dtype=np.int32)
+    q = found.probabilities
     return _Scored(
-        truth=code[gold.label[scored]],
-        guess=labels.label[row],
-        classes=classes,
-        probability=None if labels.probability is None else labels.probability[row],
-        probabilities=_widened(labels.probabilities, row, len(classes)),
+        truth=code[known.label[scored]],
+        guess=found.label[row],
+        classes=(*found.classes, *(known.classes[int(k)] for k in new)),
+        probability=None if found.probability is None else found.probability[row],
+        probabilities=None if q is None else np.pad(q[row], ((0, 0), (0, len(new)))),
         n_gold=int(asked.sum()),
     )
-
-
-def _join_classes(classes: Ids, others: Ids) -> tuple[tuple[Hashable, ...], Codes]:
-    """Append the classes that only gold uses; return all, and the code of each class of gold."""
-    code = classes.codes(others).copy()
-    new = np.flatnonzero(code == MISSING)
-    code[new] = len(classes) + np.arange(len(new), dtype=np.int32)
-    return (*classes, *(others[int(k)] for k in new)), code
-
-
-def _widened(probabilities: Floats | None, row: Codes, n_classes: int) -> Floats | None:
-    """Take rows and give each class that only gold uses the probability 0."""
-    if probabilities is None:
-        return None
-    return np.pad(probabilities[row], ((0, 0), (0, n_classes - probabilities.shape[1])))
-
-
-def _f_by_class(scored: _Scored) -> dict[Hashable, float]:
-    counts = scored.counts
-    f = class_f(counts)
-    occurs = np.flatnonzero(counts.labelled + counts.true)
-    return {scored.classes[k]: float(f[k]) for k in occurs.tolist()}
 
 
 def _needed(probabilities: Floats | None, of_what: str) -> Floats:
@@ -374,13 +361,3 @@ def _needed(probabilities: Floats | None, of_what: str) -> Floats:
             "model.labels_ itself."
         )
     return probabilities
-
-
-def _nothing_to_score(labels: Labels, gold: Gold, n_asked: int) -> InputError:
-    if not n_asked:
-        return InputError("There is no gold to score against: it is empty, or all of it was given.")
-    of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (gold.tasks, labels.tasks))
-    return InputError(
-        f"None of the {len(gold):,} tasks of gold has a label. Gold names {of_gold}; "
-        f"the labels name {of_labels or 'no task'}.\nGive both the same task ids."
-    )

@@ -152,7 +152,12 @@ class ExactLinkOptions:
     def __post_init__(self) -> None:
         if self.decode is not None:
             require_word("ExactLinkOptions.decode", self.decode, DECODINGS)
-        if self.error is not None and not (isinstance(self.error, str) and self.error == LEARN):
+        if isinstance(self.error, str):
+            if self.error != LEARN:
+                raise OptionError(
+                    f"ExactLinkOptions.error must be a number, 'learn' or None; got {self.error!r}."
+                )
+        elif self.error is not None:
             name = "ExactLinkOptions.error"
             words = "a number between 0 and 0.5, both excluded, 'learn' or None"
             require_number(name, self.error, words, above=0.0, below=0.5)
@@ -216,23 +221,6 @@ LINK_OPTIONS: dict[str, type[LinkOptions]] = {
     "exact": ExactLinkOptions,
     "mean-field": MeanFieldOptions,
 }
-
-RENAMED = {  # arguments of earlier versions, and what to write now
-    "link_inference": "link_options=tb.ExactLinkOptions() or tb.MeanFieldOptions()",
-    "link_error": "link_options=tb.ExactLinkOptions(error=…)",
-    "link_error_prior": "link_options=tb.ExactLinkOptions(error_prior=…)",
-    "decode": "link_options=tb.ExactLinkOptions(decode=…)",
-    "link_strength": "link_options=tb.MeanFieldOptions(strength=…)",
-    "schedule": "link_options=tb.MeanFieldOptions(schedule=…)",
-    "closure": "link_options=tb.MeanFieldOptions(closure=…)",
-}
-
-
-def refuse_renamed(options: dict[str, Any]) -> None:
-    """Refuse arguments of earlier versions with what to write now."""
-    for name in options:
-        if name in RENAMED:
-            raise OptionError(f"{name} is now part of the options of links: {RENAMED[name]}.")
 
 
 def _is_error_prior(given: Any) -> bool:

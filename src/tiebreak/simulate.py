@@ -96,12 +96,16 @@ def crowd(
     >>> simulated.responses, simulated.gold
     (Responses(500 responses, 100 tasks, 8 workers, 3 classes), Gold(100 tasks, 3 classes))
     """
-    if n_tasks < 1 or n_classes < 2:
-        raise OptionError(
-            f"A crowd needs at least 1 task and 2 classes; got {n_tasks} and {n_classes}."
-        )
+    _check_counts(n_tasks, n_workers, n_classes, responses_per_task)
     rng = np.random.default_rng(random_state)
-    prior = _checked_prior(class_prior, n_classes)
+    prior = np.full(n_classes, 1.0 / n_classes)
+    if class_prior is not None:
+        prior = as_floats("class_prior", class_prior)
+        if prior.shape != (n_classes,) or not _are_distributions(prior):
+            raise OptionError(
+                f"class_prior must be {n_classes} probabilities that sum to 1; got {class_prior!r}."
+            )
+        prior = prior / prior.sum()
     truth = rng.choice(n_classes, size=n_tasks, p=prior).astype(np.int32)
     tasks = Ids(_numbered("t", n_tasks, start=1))
     gold = Gold(tasks, truth, _class_names(classes, n_classes), row=np.arange(n_tasks))
@@ -290,14 +294,10 @@ def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     """Return the names of the classes; sorted, since arrays follow that order everywhere."""
     given = Ids(_numbered("c", n_classes, start=0) if classes is None else classes)
     are_names = all(isinstance(name, Hashable) for name in given)
-    if not are_names or not len(set(given)) == len(given) == n_classes or not _are_sorted(given):
+    is_each_once = are_names and len(set(given)) == len(given) == n_classes
+    if not is_each_once or sorted_classes(given)[0] != given:
         raise OptionError(f"classes must be {n_classes} different names, sorted; got {given!r}.")
     return given
-
-
-def _are_sorted(names: Ids) -> bool:
-    in_order, _ = sorted_classes(names)
-    return names == in_order
 
 
 def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> None:
@@ -311,17 +311,6 @@ def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> 
             f"responses_per_task must be from 1 to the number of workers, {n_workers}; "
             f"got {n_each}."
         )
-
-
-def _checked_prior(class_prior: npt.ArrayLike | None, n_classes: int) -> Floats:
-    if class_prior is None:
-        return np.full(n_classes, 1.0 / n_classes)
-    prior = as_floats("class_prior", class_prior)
-    if prior.shape != (n_classes,) or not _are_distributions(prior):
-        raise OptionError(
-            f"class_prior must be {n_classes} probabilities that sum to 1; got {class_prior!r}."
-        )
-    return np.asarray(prior / prior.sum())
 
 
 def _checked_confusion(

@@ -149,9 +149,6 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
         ({"worker_model": "magic"}, "worker_model must be one of 'confusion', 'coin'"),
         ({"init": "random"}, "init must be one of"),
         ({"init": np.ones((2, 2))}, "init must have shape"),
-        ({"link_inference": "exact"}, "link_options=tb.ExactLinkOptions"),
-        ({"link_error": 0.1}, "link_options=tb.ExactLinkOptions\\(error=…\\)"),
-        ({"link_strength": 3.0}, "link_options=tb.MeanFieldOptions\\(strength=…\\)"),
         ({"calibrate": "some"}, "calibrate must be one of"),
         ({"dependence": 1.5}, "dependence must be between 0 and 1"),
         (

@@ -30,7 +30,7 @@ from tiebreak.inference.vb import Beliefs, GridPoint, Patterns, Problem
 from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, refuse_renamed
+from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
@@ -157,16 +157,6 @@ class VariationalBayes(BayesEstimator):
     accelerate: bool = True
     backend: str = "auto"
     n_threads: int | None = None
-
-    def __new__(cls, **options: Any) -> Self:
-        """Refuse arguments of earlier versions with what to write now."""
-        refuse_renamed(options)
-        return super().__new__(cls)
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments by name."""
-        refuse_renamed(params)
-        return super().set_params(**params)
 
     def fit(
         self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
