@@ -45,7 +45,7 @@ from tiebreak.judges.known import (
     paired_difference,
     reach,
 )
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.options import require_number
 
 LEAST_GOLD = 20  # known tasks, below which no panel is compared with another
@@ -221,83 +221,74 @@ def panel_report(
     """
     responses = model.responses_
     gold = model.gold_ if gold is None else gold
-    preferences: tuple[SelfPreference, ...] = ()
+    found: dict[str, Any] = {"n_tasks": responses.n_tasks, "workers": tuple(responses.workers)}
     if systems is not None:
-        preferences = self_preferences(responses, systems, accepts, random_state=random_state)
+        found["self_preference"] = self_preferences(
+            responses, systems, accepts, random_state=random_state
+        )
     task, label = known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
         drawn = sample_tasks(model, n_to_label, random_state=random_state)
         return PanelReport(
-            responses.n_tasks,
-            0,
-            _judges(responses, np.empty((0, responses.n_workers))),
-            self_preference=preferences,
+            **found,
+            n_known=0,
+            judges=_judges(responses, np.empty((0, responses.n_workers))),
             to_label=tuple(model.tasks_[int(i)] for i in drawn.task),
             to_label_probability=tuple(drawn.probability.tolist()),
-            workers=tuple(responses.workers),
         )
     table = gold_table(responses, task, label)
+    n_known = len(table.task)
     one_class = len(np.unique(table.truth)) == 1 and len(table.classes) > 1
     if one_class:
         note("panel-of-one-class")
-    if len(table.task) < LEAST_GOLD:
-        note("few-known-labels", n=len(table.task))
-    unanimous_wrong, n_unanimous = _unanimous(table, responses)
+    if n_known < LEAST_GOLD:
+        note("few-known-labels", n=n_known)
     priced = None if prices is None else _prices(prices, responses)
-    found = PanelReport(
-        responses.n_tasks,
-        len(table.task),
-        _judges(responses, table.error),
-        shared_errors(table, _judges_per_task(responses)),
-        self_preference=preferences,
-        unanimous_wrong=unanimous_wrong,
-        n_unanimous=n_unanimous,
-        workers=tuple(responses.workers),
-    )
+    answered = np.count_nonzero(np.diff(responses.start))
+    n_answers = len(np.unique(_cells(responses)))
+    found |= _unanimous(table, responses)
+    found |= {
+        "n_known": n_known,
+        "judges": _judges(responses, table.error),
+        "shared": shared_errors(table, n_answers / max(int(answered), 1)),
+    }
     if one_class:
-        return found  # what is best for one class may be worst for the others
+        return PanelReport(**found)  # what is best for one class may be worst for the others
     may_go = outdone(table)
     validation = CrossValidation(model, table.task, gold, progress)
     saw_gold = model.gold_ is not None and len(model.gold_) > 0
-    compares = sub_panels and len(table.task) >= LEAST_GOLD and responses.n_workers > 0
+    compares = sub_panels and n_known >= LEAST_GOLD and responses.n_workers > 0
     everyone = np.ones(responses.n_workers, dtype=bool)
     whole = validation.score(everyone, "the panel") if saw_gold or compares else None
     if saw_gold and whole is not None:
         right = whole.right
     else:  # a model that saw no gold has not seen these labels either
-        found_label = np.asarray(model.probabilities_)[table.task].argmax(axis=1)
-        right = (found_label == table.truth).astype(np.float64)
-    found = replace(
-        found,
-        versus=_versus(table, right),
-        outdone=tuple(table.workers[j] for j in may_go),
-        look_at=suspects(table, may_go),
-    )
-    if whole is None or not compares:
-        return found
-    small = smallest(validation, whole, table, may_go, priced)
-    cheap = None
-    if priced is not None and may_go:
-        cheap = small
-        if small is None or len(small.left_out) < len(may_go):
-            by_price = sorted(may_go, key=lambda j: -priced[j])
-            others = (small, smallest(validation, whole, table, by_price, priced))
-            cheap = min(
-                (each for each in others if each is not None),
-                key=lambda each: each.price or 0.0,
-                default=None,
-            )
-    return replace(found, smallest=small, cheapest=cheap, gold_gain=gold_gain(validation, whole))
+        said = np.asarray(model.probabilities_)[table.task].argmax(axis=1)
+        right = (said == table.truth).astype(np.float64)
+    found |= {
+        "versus": _versus(table, right),
+        "outdone": tuple(table.workers[j] for j in may_go),
+        "look_at": suspects(table, may_go),
+    }
+    if whole is not None and compares:
+        small = smallest(validation, whole, table, may_go, priced)
+        cheap = None
+        if priced is not None and may_go:
+            cheap = small
+            if small is None or len(small.left_out) < len(may_go):
+                by_price = sorted(may_go, key=lambda j: -priced[j])
+                other = smallest(validation, whole, table, by_price, priced)
+                tried = [each for each in (small, other) if each is not None]
+                cheap = min(tried, key=lambda each: each.price or 0.0, default=None)
+        gain = gold_gain(validation, whole)
+        found |= {"smallest": small, "cheapest": cheap, "gold_gain": gain}
+    return PanelReport(**found)
 
 
-def _judges_per_task(responses: Responses) -> float:
-    """Return how many judges answer a task in the mean, of those with any answer."""
-    worker = responses.code // responses.n_classes
-    task = responses.task_of_each()
-    is_new = np.ones(len(worker), dtype=bool)
-    is_new[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
-    answered = np.count_nonzero(np.diff(responses.start))
-    return float(np.count_nonzero(is_new)) / float(max(int(answered), 1))
+def _cells(responses: Responses) -> Offsets:
+    """Return a number for the task and the worker of each response."""
+    task = responses.task_of_each().astype(np.int64)
+    return np.asarray(task * responses.n_workers + responses.worker_of_each())
 
 
 def _judges(responses: Responses, error: Floats) -> tuple[Judge, ...]:
@@ -365,14 +356,14 @@ def _best_judge(table: GoldTable, *, leave_out: bool = False) -> Floats:
     return np.where(there.any(axis=1), 1.0 - error[rows, best], 0.0)
 
 
-def _unanimous(table: GoldTable, responses: Responses) -> tuple[tuple[Hashable, ...], int]:
-    """Return tasks on which all judges say the same and gold says otherwise; how many agree."""
+def _unanimous(table: GoldTable, responses: Responses) -> dict[str, Any]:
+    """Find tasks on which all judges say the same and gold says otherwise; how many agree."""
     votes = np.where(table.there[:, :, None], table.share, 0.0).sum(axis=1)
     n = table.there.sum(axis=1)
     agree = (votes.max(axis=1) >= n - 1e-9) & (n > 1)
-    wrong = np.flatnonzero(agree & (votes.argmax(axis=1) != table.truth))
-    tasks = tuple(responses.tasks[int(table.task[i])] for i in wrong)
-    return tasks, int(np.count_nonzero(agree))
+    wrong = table.task[agree & (votes.argmax(axis=1) != table.truth)]
+    tasks = tuple(responses.tasks[int(i)] for i in wrong)
+    return {"unanimous_wrong": tasks, "n_unanimous": int(np.count_nonzero(agree))}
 
 
 def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
@@ -526,8 +517,7 @@ def sample_tasks(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) 
     """
     free = np.diff(model.responses_.start) > 0
     if model.gold_ is not None:
-        known = model.tasks_.codes(model.gold_.tasks)
-        free[known[known >= 0]] = False
+        free[model.gold_.on(model.tasks_, model.classes_).task] = False
     among = np.flatnonzero(free)
     if not len(among):
         raise InputError("no-task-to-label")
@@ -590,11 +580,10 @@ def self_preferences(
     ]
     judged = responses.on_tasks(task[task >= 0])
     shape = (judged.n_tasks, judged.n_workers)
-    cell = judged.task_of_each().astype(np.int64) * judged.n_workers + judged.worker_of_each()
     weight = judged.weight_of_each()
     yes = weight * (judged.label_of_each() == accepted_code)
     total, accepted = (
-        np.bincount(cell, weights=each, minlength=shape[0] * shape[1]).reshape(shape)
+        np.bincount(_cells(judged), weights=each, minlength=shape[0] * shape[1]).reshape(shape)
         for each in (weight, yes)
     )
     share = np.where(total > 0.0, accepted / np.maximum(total, 1e-300), np.nan)

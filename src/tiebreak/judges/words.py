@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,11 @@ MAX_TO_LABEL = 60  # tasks that are named
 MAX_CLASSES = 10  # of rates, the most frequent first; to_dict has all
 WIDTH = 100  # characters of a line of tasks
 SURE = 0.95  # a sentence says yes or no from this probability on
+OF_RUNS = {
+    "agrees with itself": "self_agreement",
+    "flips with order": "flip_rate",
+    "prefers first": "first_preference",
+}
 ORDER = ("ppi", "posterior", "rogan-gladen", "gold", "judges")
 
 
@@ -35,17 +40,11 @@ def sentences(report: PanelReport) -> list[str]:
     return [line for line in (*first, *_findings(report)) if line]
 
 
-def _findings(report: PanelReport) -> list[str]:
-    parts = (_shared, _versus, _look_at, _smaller, _gold, _preferences)
-    return [line for part in parts for line in part(report)]
-
-
 def _no_gold(report: PanelReport) -> list[str]:
-    names = list(map(str, report.to_label))
-    shown = first_few(names, MAX_TO_LABEL)
+    shown = first_few(list(map(str, report.to_label)), MAX_TO_LABEL)
     return [
         "Shared errors cannot be seen without gold: what most judges get wrong counts as right.",
-        f"Label these {counted(len(names), 'task')}, and give them as gold:",
+        f"Label these {counted(len(report.to_label), 'task')}, and give them as gold:",
         *textwrap.wrap(shown, WIDTH, initial_indent="  ", subsequent_indent="  "),
     ]
 
@@ -55,14 +54,10 @@ def _judges(report: PanelReport) -> list[str]:
     columns = {"judge": [str(each.worker) for each in judges]}
     if report.n_known:
         columns["accuracy"] = [_number(each.accuracy) for each in judges]
-        ends = [map(_number, each.interval) for each in judges]
-        columns["95 %"] = [" to ".join(each) for each in ends]
+        columns["95 %"] = [" to ".join(map(_number, each.interval)) for each in judges]
         columns["known"] = [f"{each.n_known:,}" for each in judges]
-    for title, values in (
-        ("agrees with itself", [each.self_agreement for each in judges]),
-        ("flips with order", [each.flip_rate for each in judges]),
-        ("prefers first", [each.first_preference for each in judges]),
-    ):
+    for title, name in OF_RUNS.items():
+        values = [getattr(each, name) for each in judges]
         if any(value == value for value in values):
             columns[title] = list(map(_number, values))
     if any(each.group is not None for each in judges):
@@ -72,124 +67,114 @@ def _judges(report: PanelReport) -> list[str]:
     return [*lines, f"… and {more:,} more"] if more > 0 else lines
 
 
-def _shared(report: PanelReport) -> list[str]:
+def _findings(report: PanelReport) -> Iterator[str]:
+    """Give the lines below the table of judges."""
+    several = len(report.workers) > 1
+    if report.shared is not None and not several:
+        yield from ("", "With one judge there is nothing to share: add judges of another kind.")
+    if several:
+        yield from _shared(report)
+        yield from _versus(report)
+    for suspect in report.look_at:
+        line = (
+            f"Look at {suspect.worker}: it is right in {_number(suspect.accuracy)} of known tasks, "
+            f"other judges in {_number(suspect.others)} "
+            f"(difference {_difference(suspect.behind, 2)})"
+        )
+        if suspect.label is not None:
+            line += (
+                f"; it says {suspect.label!r} in {_number(suspect.said)} of tasks, and "
+                f"{_number(suspect.true)} are"
+            )
+        yield f"{line}."
+    if several and report.versus is not None:
+        yield from _smaller(report)
+    if (gain := report.gold_gain) is not None:
+        yield (
+            f"More gold: log-loss is {gain.half:.3f} with half of the known labels and "
+            f"{gain.all:.3f} with all: {_difference(gain.change)}."
+        )
+    for each in report.self_preference[:MAX_SHOWN]:
+        low, high = each.interval
+        yield (
+            f"{each.worker} accepts answers of its own family ({each.family}) by "
+            f"{each.preference:+.2f} ({low:+.2f} to {high:+.2f}) more than other judges do."
+        )
+
+
+def _shared(report: PanelReport) -> Iterator[str]:
     found = report.shared
     if found is None:
-        return []
-    if len(report.workers) < 2:
-        return ["", "With one judge there is nothing to share: add judges of another kind."]
+        return
     low, high = found.effective_interval
     phi_low, phi_high = found.interval
-    lines = [
-        "",
+    yield ""
+    yield (
         f"{found.n_judges:.1f} judges a task are worth {found.effective:.1f} that err apart "
         f"({low:.1f} to {high:.1f}); errors correlate by {found.correlation:.2f} "
-        f"({phi_low:.2f} to {phi_high:.2f}).",
-        f"One more judge like these would make it {found.one_more:.2f}, "
-        f"from {found.effective:.2f}.",
-    ]
+        f"({phi_low:.2f} to {phi_high:.2f})."
+    )
+    yield (
+        f"One more judge like these would make it {found.one_more:.2f}, from {found.effective:.2f}."
+    )
     for group in found.clusters[:5]:
         names = [str(report.workers[j]) for j in group]
-        lines.append(f"Errors alike beyond that: {first_few(names, 6)}.")
-    return lines
+        yield f"Errors alike beyond that: {first_few(names, 6)}."
 
 
-def _versus(report: PanelReport) -> list[str]:
+def _versus(report: PanelReport) -> Iterator[str]:
     found = report.versus
-    if found is None or len(report.workers) < 2:
-        return []
+    if found is None:
+        return
     low, high = found.panel_interval
     chance = found.probability_better
-    answer = "cannot be told yet"
-    if chance >= SURE:
-        answer = "yes"
-    elif chance <= 1.0 - SURE:
-        answer = "no"
-    lines = [
-        f"Is the panel better than its best judge? {answer[0].upper()}{answer[1:]}: panel "
+    answer = "Yes" if chance >= SURE else "No" if chance <= 1.0 - SURE else "Cannot be told yet"
+    yield (
+        f"Is the panel better than its best judge? {answer}: panel "
         f"{_number(found.panel_accuracy)} ({_number(low)} to {_number(high)}), best judge "
         f"({found.best}) {_number(found.best_accuracy)}; probability {_chance(chance)} that the "
         "panel is better."
-    ]
+    )
     if report.n_unanimous:
         n_wrong = len(report.unanimous_wrong)
         agreed = counted(report.n_unanimous, "known task")
         line = f"All judges agree on {agreed}, of which {n_wrong:,} wrong by gold"
-        shown = first_few(list(map(str, report.unanimous_wrong)), 6)
-        lines.append(f"{line}: {shown}." if n_wrong else f"{line}.")
-    return lines
+        yield f"{line}: {_some(report.unanimous_wrong)}." if n_wrong else f"{line}."
 
 
-def _smaller(report: PanelReport) -> list[str]:
+def _smaller(report: PanelReport) -> Iterator[str]:
     """Say which judges could go, or that it cannot be told."""
-    if report.versus is None or len(report.workers) < 2:
-        return []
     known = counted(report.n_known, "known label")
+    small, cheap = report.smallest, report.cheapest
     if not report.outdone:
         why = "no judge is surely less often right than two others"
-        return [f"Which judges could go cannot be told from {known}: {why}."]
-    if report.gold_gain is None:
-        return []  # parts of the panel were not tried
-    small = report.smallest
-    if small is None:
-        names = first_few(list(map(str, report.outdone)), 6)
-        return [f"Whether labels stay as good without {names} cannot be told from {known}."]
-    lines = [
-        f"Labels are {'better' if small.is_better else 'about as good'} without "
-        f"{first_few(list(map(str, small.left_out)), 6)}: log-loss {small.log_loss:.3f}, of all "
-        f"judges {small.whole_log_loss:.3f} (difference {_difference(small.change)}); accuracy "
-        f"{_number(small.accuracy)}, of all {_number(small.whole_accuracy)}. "
-        f"{_stay(len(small.workers))}: {first_few(list(map(str, small.workers)), 6)}."
-    ]
-    cheap = report.cheapest
-    if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
-        names = first_few(list(map(str, cheap.workers)), 6)
-        lines.append(
-            f"The cheapest panel about as good: {cheap.price:g} a task instead of "
-            f"{cheap.whole_price:g} (log-loss {cheap.log_loss:.3f}): {names}."
+        yield f"Which judges could go cannot be told from {known}: {why}."
+    elif report.gold_gain is None:
+        return  # parts of the panel were not tried
+    elif small is None:
+        yield (
+            f"Whether labels stay as good without {_some(report.outdone)} cannot be told from "
+            f"{known}."
         )
-    return lines
-
-
-def _stay(n: int) -> str:
-    return "1 judge stays" if n == 1 else f"{n:,} judges stay"
-
-
-def _look_at(report: PanelReport) -> list[str]:
-    lines = []
-    for each in report.look_at:
-        line = (
-            f"Look at {each.worker}: it is right in {_number(each.accuracy)} of known tasks, other "
-            f"judges in {_number(each.others)} (difference {_difference(each.behind, 2)})"
+    else:
+        n = len(small.workers)
+        stay = "1 judge stays" if n == 1 else f"{n:,} judges stay"
+        yield (
+            f"Labels are {'better' if small.is_better else 'about as good'} without "
+            f"{_some(small.left_out)}: log-loss {small.log_loss:.3f}, of all judges "
+            f"{small.whole_log_loss:.3f} (difference {_difference(small.change)}); accuracy "
+            f"{_number(small.accuracy)}, of all {_number(small.whole_accuracy)}. "
+            f"{stay}: {_some(small.workers)}."
         )
-        if each.label is not None:
-            line += (
-                f"; it says {each.label!r} in {_number(each.said)} of tasks, and "
-                f"{_number(each.true)} are"
+        if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
+            yield (
+                f"The cheapest panel about as good: {cheap.price:g} a task instead of "
+                f"{cheap.whole_price:g} (log-loss {cheap.log_loss:.3f}): {_some(cheap.workers)}."
             )
-        lines.append(f"{line}.")
-    return lines
 
 
-def _gold(report: PanelReport) -> list[str]:
-    found = report.gold_gain
-    if found is None:
-        return []
-    return [
-        f"More gold: log-loss is {found.half:.3f} with half of the known labels and "
-        f"{found.all:.3f} with all: {_difference(found.change)}."
-    ]
-
-
-def _preferences(report: PanelReport) -> list[str]:
-    lines = []
-    for each in report.self_preference[:MAX_SHOWN]:
-        low, high = each.interval
-        lines.append(
-            f"{each.worker} accepts answers of its own family ({each.family}) by "
-            f"{each.preference:+.2f} ({low:+.2f} to {high:+.2f}) more than other judges do."
-        )
-    return lines
+def _some(names: Iterable[object]) -> str:
+    return first_few(list(map(str, names)), 6)
 
 
 def _difference(found: PairedDifference, digits: int = 3) -> str:
