@@ -152,12 +152,7 @@ class ExactLinkOptions:
     def __post_init__(self) -> None:
         if self.decode is not None:
             require_word("ExactLinkOptions.decode", self.decode, DECODINGS)
-        if isinstance(self.error, str):
-            if self.error != LEARN:
-                raise OptionError(
-                    f"ExactLinkOptions.error must be a number, 'learn' or None; got {self.error!r}."
-                )
-        elif self.error is not None:
+        if self.error is not None and not (isinstance(self.error, str) and self.error == LEARN):
             name = "ExactLinkOptions.error"
             words = "a number between 0 and 0.5, both excluded, 'learn' or None"
             require_number(name, self.error, words, above=0.0, below=0.5)

@@ -76,10 +76,7 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
     cost = 1.0 - np.eye(len(wanted)) if source is None else as_floats("The cost matrix", source)
     n_classes = len(wanted)
     if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):
-        raise OptionError(
-            f"cost_matrix must have shape ({n_classes}, {n_classes}), truth by decision in the "
-            f'order of classes_, or one column more for "abstain"; got {cost.shape}.'
-        )
+        raise OptionError("cost-shape", n_classes=n_classes, shape=cost.shape)
     names = [*wanted, NO_LABEL[0]][: cost.shape[1]]
     return _checked(cost, names, classes, "cost_matrix")
 
@@ -104,9 +101,7 @@ def _by_rows(
     missing = [name for name in wanted if name not in rows]
     unknown = [name for name in rows if name not in wanted]
     if missing or unknown or len(set(rows)) < len(rows):
-        what = f"no row for {', '.join(missing)}" if missing else "rows that are no class, or twice"
-        more = f"; unknown: {', '.join(unknown)}" if unknown else ""
-        raise InputError(f"{title}: {what}{more}. It needs one row per class: {', '.join(wanted)}.")
+        raise InputError("cost-rows", title=title, missing=missing, unknown=unknown, classes=wanted)
     return _checked(cost[[rows.index(name) for name in wanted]], names, classes, title)
 
 

@@ -130,7 +130,7 @@ def plan(
     cost = each[choice, np.arange(len(q))]
     n_done, n_human, n_judge = np.bincount(choice, minlength=3).tolist()
     if model.calibration_ is None:
-        note("Probabilities of this model are not scaled by shared errors; the plan trusts them.")
+        note("probabilities-not-scaled")
     two_of_three_err = 3.0 * human_error**2 * (1.0 - human_error) + human_error**3
     return Route(
         tuple(ROUTES[c] for c in choice.tolist()),

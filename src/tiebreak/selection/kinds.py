@@ -212,7 +212,7 @@ def _can_be_asked(model: Estimator, cost: Cost) -> tuple[Offsets, Floats]:
     who = model.workers_.codes(names).astype(np.int64)
     if len(who) and who.min() < 0:
         unknown = names[int(who.argmin())]
-        raise OptionError(f"vote names a worker who gave no response: {unknown!r}.")
+        raise OptionError("vote-of-unknown-worker", name=unknown)
     return who, np.array([require_cost("vote", each) for each in cost.values()])
 
 
@@ -233,5 +233,5 @@ def one_cost(cost: Cost) -> float:
 def require_cost(kind: str, cost: float) -> float:
     """Refuse a cost that is not above 0."""
     if not (np.isfinite(cost) and cost > 0.0):
-        raise OptionError(f"The cost of a {kind} must be above 0 and finite; got {cost!r}.")
+        raise OptionError.must_be(f"The cost of a {kind}", "above 0 and finite", cost)
     return float(cost)

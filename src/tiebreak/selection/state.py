@@ -138,10 +138,7 @@ class TaskState(NamedTuple):
 def task_state(model: Estimator, among: Iterable[Hashable] | None) -> TaskState:
     """Gather what questions are chosen by."""
     if not model.supports_adaptive_selection:
-        raise OptionError(
-            f"Questions are chosen by what VariationalBayes finds; got {type(model).__name__}. "
-            "strategy='bvsb' takes any estimator."
-        )
+        raise OptionError("no-question-state", model=type(model).__name__)
     groups = settled(model)
     known = known_classes(model, groups)
     return TaskState(
@@ -192,9 +189,7 @@ def allowed(model: Estimator, among: Iterable[Hashable] | None) -> Mask:
         codes = model.tasks_.codes(wanted)
         unknown = [name for name, code in zip(wanted, codes.tolist(), strict=True) if code < 0]
         if unknown:
-            raise OptionError(
-                f"among names {len(unknown):,} tasks that no response names, {unknown[0]!r} first."
-            )
+            raise OptionError("among-unknown-tasks", n=len(unknown), first=unknown[0])
         chosen[:] = False
         chosen[codes] = True
     return chosen
