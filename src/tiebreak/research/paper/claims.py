@@ -17,19 +17,6 @@ MANY = 0.02
 PLAIN = ("mv", "ds", "vb")
 
 WORDS = {True: "holds", False: "fails", None: "too few runs"}
-RULES = {
-    "above": "the mean paired difference over the upper half of N_C is positive, and its 95 % "
-    "interval excludes 0",
-    "clearly": f"above, and by more than {CLEAR}",
-    "at least": "the 95 % interval of that difference is not wholly below 0",
-    "close, about equal": f"that difference is within {CLOSE}",
-    "improves": "the upper half of N_C is above the lower half, which has N_C = 0 in it",
-    "fewer broken": "as above, for the share of broken links; equal is not fewer",
-    "many broken": f"more than {100 * MANY:g} % of the links, mean over the upper half",
-    "no broken": "none in any run, at any N_C",
-    "small gain": f"that difference is at most {SMALL}",
-    "below at first": "lower at N_C = 0, where no run differs from another",
-}
 
 
 class Estimate(NamedTuple):
@@ -71,7 +58,56 @@ def band(of_runs: Floats) -> Floats:
     return np.stack([of_runs.mean(axis=0), stdtrit(n_runs - 1, 0.975) * error])
 
 
-Judged = list[tuple[str, Estimate, bool | None]]  # what was compared, what came out, does it hold
+def is_above(value: Estimate) -> bool | None:
+    """Tell whether a difference is positive; with one run only that it is not can be told."""
+    if value.mean <= 0.0:
+        return False
+    return value.low > 0.0 if value.is_known else None
+
+
+def is_at_least(value: Estimate) -> bool | None:
+    """Tell whether a difference is not wholly below 0."""
+    if value.mean >= 0.0:
+        return True
+    return value.high >= 0.0 if value.is_known else None
+
+
+class Rule(NamedTuple):
+    """When a claim holds, in words and of an estimate; None where runs are too few to say."""
+
+    words: str
+    holds: Callable[[Estimate], bool | None]
+
+
+RULES = {
+    "above": Rule(
+        "the mean paired difference over the upper half of N_C is positive, and its 95 % "
+        "interval excludes 0",
+        is_above,
+    ),
+    "clearly": Rule(
+        f"above, and by more than {CLEAR}",
+        lambda value: is_above(value) if value.mean > CLEAR else False,
+    ),
+    "at least": Rule("the 95 % interval of that difference is not wholly below 0", is_at_least),
+    "close, about equal": Rule(
+        f"that difference is within {CLOSE}", lambda value: abs(value.mean) <= CLOSE
+    ),
+    "improves": Rule(
+        "the upper half of N_C is above the lower half, which has N_C = 0 in it", is_above
+    ),
+    "fewer broken": Rule("as above, for the share of broken links; equal is not fewer", is_above),
+    "many broken": Rule(
+        f"more than {100 * MANY:g} % of the links, mean over the upper half",
+        lambda value: value.mean > MANY,
+    ),
+    "no broken": Rule("none in any run, at any N_C", lambda value: value.mean == 0.0),
+    "small gain": Rule(f"that difference is at most {SMALL}", lambda value: value.mean <= SMALL),
+    "below at first": Rule(
+        "lower at N_C = 0, where no run differs from another", lambda value: value.mean < 0.0
+    ),
+}
+Compared = list[tuple[str, Estimate]]  # what was compared, and what came out
 
 
 class Finding(NamedTuple):
@@ -89,11 +125,11 @@ def everywhere(_name: str, _measured: Measured) -> bool:
 
 
 class Claim(NamedTuple):
-    """A claim of the paper, the rule it is judged by, and how it is judged on a dataset."""
+    """A claim of the paper, the rule it is judged by, and what is compared on a dataset."""
 
     text: str
     rule: str
-    judge: Callable[[Measured], Judged]
+    compare: Callable[[Measured], Compared]
     concerns: Callable[[str, Measured], bool] = everywhere
 
 
@@ -123,10 +159,10 @@ def judge(results: Results) -> list[Verdict]:
         Verdict(
             claim,
             [
-                Finding(name, *each)
+                Finding(name, compared, value, RULES[claim.rule].holds(value))
                 for name, measured in results.datasets.items()
                 if claim.concerns(name, measured)
-                for each in claim.judge(measured)
+                for compared, value in claim.compare(measured)
             ],
         )
         for claim in CLAIMS
@@ -147,90 +183,38 @@ def gain(measured: Measured, ours: str, theirs: str) -> Estimate:
     return estimate(upper_mean(measured, ahead))
 
 
-# Rules: each takes an estimate and says whether it holds
+def _ahead(ours: str, *theirs: str) -> Callable[[Measured], Compared]:
+    """Compare one method with each of some others."""
+    return lambda measured: [(_minus(ours, each), gain(measured, ours, each)) for each in theirs]
 
 
-def is_above(value: Estimate) -> bool | None:
-    """Apply the rule "above"; without an interval only a difference of 0 or less is judged."""
-    if value.mean <= 0.0:
-        return False
-    return value.low > 0.0 if value.is_known else None
-
-
-def is_clear(value: Estimate) -> bool | None:
-    """Apply the rule "clearly"."""
-    return is_above(value) if value.mean > CLEAR else False
-
-
-def is_at_least(value: Estimate) -> bool | None:
-    """Apply the rule "at least"."""
-    if value.mean >= 0.0:
-        return True
-    return value.high >= 0.0 if value.is_known else None
-
-
-def is_close(value: Estimate) -> bool | None:
-    """Apply the rule "close, about equal"."""
-    return abs(value.mean) <= CLOSE
-
-
-def is_small(value: Estimate) -> bool | None:
-    """Apply the rule "small gain"."""
-    return value.mean <= SMALL
-
-
-def is_many(value: Estimate) -> bool | None:
-    """Apply the rule "many broken"."""
-    return value.mean > MANY
-
-
-Rule = Callable[[Estimate], bool | None]
-
-
-def _ahead(ours: str, *theirs: str, rule: Rule = is_above) -> Callable[[Measured], Judged]:
-    """Judge how far one method is ahead of each of some others."""
-
-    def judge_on(measured: Measured) -> Judged:
-        found = [(other, gain(measured, ours, other)) for other in theirs]
-        return [(_minus(ours, other), value, rule(value)) for other, value in found]
-
-    return judge_on
-
-
-def _grows(method: str) -> Callable[[Measured], Judged]:
-    def judge_on(measured: Measured) -> Judged:
+def _grows(method: str) -> Callable[[Measured], Compared]:
+    def compare(measured: Measured) -> Compared:
         values = measured.of(method)
         lower = values[:, ~measured.is_upper].mean(axis=1)
         value = estimate(upper_mean(measured, values) - lower)
-        return [(f"{METHODS[method].title}: upper − lower half", value, is_above(value))]
+        return [(f"{METHODS[method].title}: upper − lower half", value)]
 
-    return judge_on
+    return compare
 
 
-def _breaks_fewer(measured: Measured) -> Judged:
+def _breaks_fewer(measured: Measured) -> Compared:
     less = measured.share_broken("vb_ilc") - measured.share_broken("vb_ilc_bvsb")
-    value = estimate(upper_mean(measured, less))
     compared = "share broken: " + _minus("vb_ilc", "vb_ilc_bvsb")
-    return [(compared, value, is_above(value))]
+    return [(compared, estimate(upper_mean(measured, less)))]
 
 
-def _breaks_none(measured: Measured) -> Judged:
-    share = measured.share_broken("vb_ilc_derived")
-    value = estimate(share.mean(axis=1))
-    return [("share broken", value, not measured.of("vb_ilc_derived", "n_broken").any())]
+def _breaks_none(measured: Measured) -> Compared:
+    return [("share broken", estimate(measured.share_broken("vb_ilc_derived").mean(axis=1)))]
 
 
-def _breaks_many(measured: Measured) -> Judged:
-    value = estimate(upper_mean(measured, measured.share_broken("vb_ilc")))
-    return [("share broken", value, is_many(value))]
+def _breaks_many(measured: Measured) -> Compared:
+    return [("share broken", estimate(upper_mean(measured, measured.share_broken("vb_ilc"))))]
 
 
-def _vb_is_below_at_first(measured: Measured) -> Judged:
-    judged: Judged = []
-    for other in ("mv", "ds"):
-        value = estimate(measured.of("vb")[:, 0] - measured.of(other)[:, 0])
-        judged.append((_minus("vb", other), value, value.mean < 0.0))
-    return judged
+def _vb_at_first(measured: Measured) -> Compared:
+    first = {name: measured.of(name)[:, 0] for name in ("vb", "mv", "ds")}
+    return [(_minus("vb", each), estimate(first["vb"] - first[each])) for each in ("mv", "ds")]
 
 
 def _minus(ours: str, theirs: str) -> str:
@@ -252,7 +236,7 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         "VB-ILC close to VB-LC on Sentence Polarity",
         "close, about equal",
-        _ahead("vb_ilc", "vb_lc", rule=is_close),
+        _ahead("vb_ilc", "vb_lc"),
         _on("sentence_polarity"),
     ),
     Claim(
@@ -265,32 +249,32 @@ CLAIMS: Sequence[Claim] = (
     Claim(
         "BVSB at least as good as random links on all ten",
         "at least",
-        _ahead("vb_ilc_bvsb", "vb_ilc", rule=is_at_least),
+        _ahead("vb_ilc_bvsb", "vb_ilc"),
     ),
     Claim(
         "BVSB clearly better than random links on Dog and TREC",
         "clearly",
-        _ahead("vb_ilc_bvsb", "vb_ilc", rule=is_clear),
+        _ahead("vb_ilc_bvsb", "vb_ilc"),
         _on("dog", "trec"),
     ),
     Claim("BVSB breaks fewer links", "fewer broken", _breaks_fewer),
     Claim(
         "VB-ILC with label-derived links about equal to VB-LC",
         "close, about equal",
-        _ahead("vb_ilc_derived", "vb_lc", rule=is_close),
+        _ahead("vb_ilc_derived", "vb_lc"),
     ),
     Claim("VB-ILC with label-derived links breaks no link", "no broken", _breaks_none),
     Claim(
         "ZenCrowd US: VB below MV and DS at first",
         "below at first",
-        _vb_is_below_at_first,
+        _vb_at_first,
         _on("zencrowd_us"),
     ),
     Claim("TREC: many broken links", "many broken", _breaks_many, _on("trec")),
     Claim(
         "TREC: small gains of VB-ILC over VB",
         "small gain",
-        _ahead("vb_ilc", "vb", rule=is_small),
+        _ahead("vb_ilc", "vb"),
         _on("trec"),
     ),
 )
@@ -310,7 +294,7 @@ def as_markdown(results: Results) -> str:
         "macro-F over all gold tasks unless said otherwise. Every verdict is computed from "
         "results.json.",
         "## Rules",
-        "\n".join(f"- *{word}*: {rule}." for word, rule in RULES.items()),
+        "\n".join(f"- *{name}*: {rule.words}." for name, rule in RULES.items()),
         "The upper half of N_C is what lies above a quarter of the gold tasks. A claim holds where "
         "it holds in every comparison.",
         "## Verdicts",
