@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from sklearn.metrics import brier_score_loss, f1_score
 
 from tiebreak import evaluate
@@ -131,7 +132,7 @@ def test_only_tasks_with_gold_are_scored_and_the_rest_of_gold_is_not_covered() -
 
 def test_ids_that_do_not_meet_are_an_error_that_shows_both() -> None:
     gold = Gold.from_dict({"task-1": "x"})
-    with pytest.raises(InputError, match=r"None of the 1 tasks.*'task-1'.*\n?.*'a', 'b'") as caught:
+    with refused(InputError, "gold-without-labels") as caught:
         evaluate.accuracy(plain_labels(a="x", b="y"), gold)
     assert "same task ids" in str(caught.value)
 
@@ -163,14 +164,14 @@ def test_tasks_given_to_the_fit_are_not_scored() -> None:
 
 
 def test_gold_that_was_all_given_leaves_nothing_to_score() -> None:
-    with pytest.raises(InputError, match="no gold to score against"):
+    with refused(InputError, "no-gold-to-score"):
         evaluate.f_score(worked_labels(), worked_gold(), given=worked_gold())
 
 
 @pytest.mark.parametrize("figure", [evaluate.log_loss, evaluate.brier_score])
 def test_figures_that_need_probabilities_say_how_to_get_them(figure: object) -> None:
     assert callable(figure)
-    with pytest.raises(InputError, match=r"no probability of every class.*--probabilities"):
+    with refused(InputError, "labels-without-probability"):
         figure(plain_labels(a="x"), Gold.from_dict({"a": "x"}))
 
 
@@ -178,17 +179,17 @@ def test_calibration_needs_only_the_probability_of_the_label() -> None:
     labels = Labels(Ids("ab"), Ids("xy"), np.array([0, 1], np.int32), np.array([0.75, 0.75]))
     gold = Gold.from_dict({"a": "x", "b": "x"})
     assert evaluate.calibration_error(labels, gold) == pytest.approx(0.25)
-    with pytest.raises(InputError, match="no probability of their label"):
+    with refused(InputError, "labels-without-probability"):
         evaluate.calibration_error(plain_labels(a="x"), gold)
 
 
 def test_wrong_options_are_refused_by_name() -> None:
     labels, gold = worked_labels(), worked_gold()
-    with pytest.raises(OptionError, match="average must be one of 'micro', 'macro'; got 'mean'"):
+    with refused(OptionError, "wrong-value average"):
         evaluate.f_score(labels, gold, "mean")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="absent must be one of"):
+    with refused(OptionError, "wrong-value absent"):
         evaluate.f_score(labels, gold, absent="drop")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="bins must be 1 or more, a whole number; got 0"):
+    with refused(OptionError, "wrong-value bins"):
         evaluate.calibration_error(labels, gold, bins=0)
 
 
@@ -264,5 +265,5 @@ def test_the_floor_of_log_loss_is_what_an_impossible_truth_costs() -> None:
     gold = Gold.from_dict({"a": "y", "b": "x"})
     expected = (-np.log(1e-4) + np.log(2.0)) / 2.0
     assert evaluate.log_loss(labels, gold, floor=1e-4) == pytest.approx(expected)
-    with pytest.raises(OptionError, match="floor"):
+    with refused(OptionError, "wrong-value floor"):
         evaluate.log_loss(labels, gold, floor=0.0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from tiebreak import simulate
 from tiebreak.data.gold import Gold
@@ -152,26 +153,26 @@ def test_a_crowd_for_known_classes_sorts_them() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_tasks": 0}, "at least 1 task"),
-        ({"n_classes": 1}, "2 classes"),
-        ({"n_workers": 0}, "1 worker"),
-        ({"n_workers": 4, "responses_per_task": 5}, "number of workers, 4; got 5"),
-        ({"responses_per_task": 0}, "from 1 to the number of workers"),
-        ({"accuracy": 1.5}, "accuracy must be"),
-        ({"accuracy": (0.9, 0.6)}, "accuracy must be"),
-        ({"accuracy": float("nan")}, "accuracy must be"),
-        ({"accuracy": [0.5, 0.6, 0.7]}, "each of the 20 workers"),
-        ({"class_prior": [0.5, 0.6]}, "sum to 1"),
-        ({"class_prior": [1.0]}, "class_prior must be 2"),
-        ({"confusion": np.eye(3)}, r"confusion must be \(2, 2\) or \(20, 2, 2\)"),
-        ({"confusion": np.full((2, 2), 0.4)}, "rows that sum to 1"),
-        ({"classes": ["b", "a"]}, "sorted"),
-        ({"classes": ["a", "a"]}, "2 different names"),
-        ({"classes": ["a"]}, "2 different names"),
+        ({"n_tasks": 0}, "crowd-too-small"),
+        ({"n_classes": 1}, "crowd-too-small"),
+        ({"n_workers": 0}, "crowd-too-small"),
+        ({"n_workers": 4, "responses_per_task": 5}, "wrong-value responses_per_task"),
+        ({"responses_per_task": 0}, "wrong-value responses_per_task"),
+        ({"accuracy": 1.5}, "wrong-value accuracy"),
+        ({"accuracy": (0.9, 0.6)}, "wrong-value accuracy"),
+        ({"accuracy": float("nan")}, "wrong-value accuracy"),
+        ({"accuracy": [0.5, 0.6, 0.7]}, "wrong-value accuracy"),
+        ({"class_prior": [0.5, 0.6]}, "wrong-value class_prior"),
+        ({"class_prior": [1.0]}, "wrong-value class_prior"),
+        ({"confusion": np.eye(3)}, "confusion-rows"),
+        ({"confusion": np.full((2, 2), 0.4)}, "confusion-rows"),
+        ({"classes": ["b", "a"]}, "wrong-value classes"),
+        ({"classes": ["a", "a"]}, "wrong-value classes"),
+        ({"classes": ["a"]}, "wrong-value classes"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, object], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with refused(OptionError, message):
         simulate.crowd(**{"n_tasks": 10, **options})  # type: ignore[arg-type]
 
 
@@ -212,7 +213,7 @@ def test_all_pairs_can_be_linked_but_not_one_more() -> None:
     gold = simulate.crowd(20, random_state=0).gold
     pairs, _ = codes_of(gold, 190)
     assert len(set(pairs)) == 190
-    with pytest.raises(OptionError, match=r"from 0 to 190.*got 191"):
+    with refused(OptionError, "wrong-value n"):
         simulate.links(gold, 191)
     assert len(simulate.links(gold, 0)) == 0
 
@@ -221,7 +222,7 @@ def test_as_many_links_are_wrong_as_asked() -> None:
     gold = simulate.crowd(1000, random_state=0).gold
     assert codes_of(gold, 10_000, wrong=0.3)[1].mean() == pytest.approx(0.7, abs=0.02)
     assert not codes_of(gold, 100, wrong=1.0)[1].any()
-    with pytest.raises(OptionError, match="wrong must be a probability"):
+    with refused(OptionError, "wrong-value wrong"):
         simulate.links(gold, 1, wrong=1.1)
 
 
@@ -269,5 +270,5 @@ def test_shared_keeps_confusions_that_differ_by_worker() -> None:
 
 
 def test_a_share_that_is_no_probability_is_refused() -> None:
-    with pytest.raises(OptionError, match="shared must be a probability"):
+    with refused(OptionError, "wrong-value shared"):
         simulate.crowd(10, 5, shared=1.5)

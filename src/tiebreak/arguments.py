@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from numbers import Integral
 from typing import Any, ParamSpec, TypeVar
 
-from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.errors import NotFittedError, OptionError, register
 from tiebreak.options import require_number
 
 Rule = Callable[[str, Any], None]
@@ -31,6 +31,16 @@ MADE_BY = {  # where an argument of a class comes from
     "Links": "as tb.read_links returns it",
     "Responses": "as tb.read_responses returns it",
 }
+
+
+register(
+    {
+        "keeps-counts-alone": "{name} keeps counts in the place of responses, and this needs "
+        "responses. Fit it again, or save it with keep='responses' (--keep responses).",
+        "keeps-no-task": "{name} keeps no task: a fit over shards writes labels to files. Label "
+        "the tasks in question with model.predict, or fit them on one machine.",
+    }
+)
 
 
 def checks(
@@ -178,20 +188,14 @@ def _with_responses(name: str, value: Any) -> None:
     """Take fitted models; not those whose responses were dropped, so that counts stay."""
     FITTED(name, value)
     if getattr(value, "_carried", None) is not None:
-        raise OptionError(
-            f"{name} keeps counts in the place of responses, and this needs responses. Fit it "
-            "again, or save it with keep='responses' (--keep responses)."
-        )
+        raise OptionError("keeps-counts-alone", name=name)
 
 
 def _with_tasks(name: str, value: Any) -> None:
     """Take fitted models; not those of a fit over shards, which writes labels to files."""
     FITTED(name, value)
     if getattr(value, "_carried", None) is not None and not len(getattr(value, "tasks_", ())):
-        raise OptionError(
-            f"{name} keeps no task: a fit over shards writes labels to files. Label the tasks in "
-            "question with model.predict, or fit them on one machine."
-        )
+        raise OptionError("keeps-no-task", name=name)
 
 
 WHOLE = whole()

@@ -22,7 +22,7 @@ from tiebreak.arguments import checks, number, whole
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids  # noqa: F401  (examples)
 from tiebreak.data.labels import Labels
-from tiebreak.errors import InputError
+from tiebreak.errors import InputError, register
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
@@ -40,6 +40,18 @@ __all__ = [
     "report",
     "violations",
 ]
+
+register(
+    {
+        "no-gold-to-score": "There is no gold to score against: it is empty, or all of it was "
+        "given.",
+        "gold-without-labels": "None of the {n:,} tasks of gold has a label. Gold names {gold}; "
+        "the labels name {labels}.\nGive both the same task ids.",
+        "labels-without-probability": "These labels carry no probability of {of_what}. "
+        "Write them with probabilities=True (tiebreak fuse --probabilities), or pass "
+        "model.labels_ itself.",
+    }
+)
 
 Counts = npt.NDArray[np.int64]
 Average = Literal["micro", "macro"]
@@ -330,13 +342,11 @@ def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
     row = found.tasks.codes(known.tasks)
     scored = asked & (row != MISSING)
     if not asked.any():
-        raise InputError("There is no gold to score against: it is empty, or all of it was given.")
+        raise InputError("no-gold-to-score")
     if not scored.any():
         of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (known.tasks, found.tasks))
-        raise InputError(
-            f"None of the {len(known):,} tasks of gold has a label. Gold names {of_gold}; "
-            f"the labels name {of_labels or 'no task'}.\nGive both the same task ids."
-        )
+        of_labels = of_labels or "no task"
+        raise InputError("gold-without-labels", n=len(known), gold=of_gold, labels=of_labels)
     row = row[scored]
     # Classes that only gold uses come last; labels give them the probability 0.
     code = found.classes.codes(known.classes).copy()
@@ -355,9 +365,5 @@ def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
 
 def _needed(probabilities: Floats | None, of_what: str) -> Floats:
     if probabilities is None:
-        raise InputError(
-            f"These labels carry no probability of {of_what}. "
-            "Write them with probabilities=True (tiebreak fuse --probabilities), or pass "
-            "model.labels_ itself."
-        )
+        raise InputError("labels-without-probability", of_what=of_what)
     return probabilities

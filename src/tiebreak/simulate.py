@@ -17,7 +17,7 @@ from tiebreak.arguments import CODED, COLUMN, PROBABILITY, SEED, WHOLE, checks, 
 from tiebreak.data import Responses, sorted_classes
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
-from tiebreak.errors import OptionError
+from tiebreak.errors import OptionError, register
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.options import as_floats
@@ -28,6 +28,14 @@ __all__ = [
     "crowd_for",
     "links",
 ]
+
+register(
+    {
+        "crowd-too-small": "A crowd needs at least 1 task, 1 worker and 2 classes; got {n_tasks}, "
+        "{n_workers} and {n_classes}.",
+        "confusion-rows": "confusion must be {words}; got shape {shape}.",
+    }
+)
 
 Seed = int | np.random.Generator | None
 Accuracy = float | tuple[float, float] | npt.ArrayLike
@@ -102,9 +110,8 @@ def crowd(
     if class_prior is not None:
         prior = as_floats("class_prior", class_prior)
         if prior.shape != (n_classes,) or not _are_distributions(prior):
-            raise OptionError(
-                f"class_prior must be {n_classes} probabilities that sum to 1; got {class_prior!r}."
-            )
+            words = f"{n_classes} probabilities that sum to 1"
+            raise OptionError.must_be("class_prior", words, class_prior)
         prior = prior / prior.sum()
     truth = rng.choice(n_classes, size=n_tasks, p=prior).astype(np.int32)
     tasks = Ids(_numbered("t", n_tasks, start=1))
@@ -185,7 +192,7 @@ def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) 
     """
     n_pairs = len(gold) * (len(gold) - 1) // 2
     if not 0 <= n <= n_pairs:
-        raise OptionError(f"n must be from 0 to {n_pairs:,}, the pairs among gold; got {n!r}.")
+        raise OptionError.must_be("n", f"from 0 to {n_pairs:,}, the pairs among gold", n)
     rng = np.random.default_rng(random_state)
     left, right = unrank_pairs(rng.choice(n_pairs, size=n, replace=False) if n else np.empty(0))
     is_must = gold.label[left] == gold.label[right]
@@ -296,21 +303,17 @@ def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     are_names = all(isinstance(name, Hashable) for name in given)
     is_each_once = are_names and len(set(given)) == len(given) == n_classes
     if not is_each_once or sorted_classes(given)[0] != given:
-        raise OptionError(f"classes must be {n_classes} different names, sorted; got {given!r}.")
+        raise OptionError.must_be("classes", f"{n_classes} different names, sorted", given)
     return given
 
 
 def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> None:
     if n_tasks < 1 or n_workers < 1 or n_classes < 2:
-        raise OptionError(
-            "A crowd needs at least 1 task, 1 worker and 2 classes; "
-            f"got {n_tasks}, {n_workers} and {n_classes}."
-        )
+        counts = {"n_tasks": n_tasks, "n_workers": n_workers, "n_classes": n_classes}
+        raise OptionError("crowd-too-small", **counts)
     if not 1 <= n_each <= n_workers:
-        raise OptionError(
-            f"responses_per_task must be from 1 to the number of workers, {n_workers}; "
-            f"got {n_each}."
-        )
+        words = f"from 1 to the number of workers, {n_workers}"
+        raise OptionError.must_be("responses_per_task", words, n_each)
 
 
 def _checked_confusion(
@@ -329,10 +332,8 @@ def _checked_confusion(
     one = (n_classes, n_classes)
     all_workers = (n_workers, n_classes, n_classes)
     if theta.shape not in (one, all_workers) or not _are_distributions(theta):
-        raise OptionError(
-            f"confusion must be {one} or {all_workers} with rows that sum to 1; "
-            f"got shape {theta.shape}."
-        )
+        words = f"{one} or {all_workers} with rows that sum to 1"
+        raise OptionError("confusion-rows", words=words, shape=theta.shape)
     return np.broadcast_to(theta / theta.sum(axis=-1, keepdims=True), all_workers).copy()
 
 
@@ -341,10 +342,11 @@ def _checked_accuracy(accuracy: Accuracy, n_workers: int, rng: np.random.Generat
     values = as_floats("accuracy", accuracy)
     is_range = isinstance(accuracy, tuple) and values.shape == (2,) and values[0] <= values[1]
     if not (is_range or values.shape in ((), (n_workers,))) or not _are_probabilities(values):
-        raise OptionError(
-            "accuracy must be one probability, a tuple (low, high) or an array with one for each "
-            f"of the {n_workers} workers; got {accuracy!r}."
+        words = (
+            "one probability, a tuple (low, high) or an array with one for each of the "
+            f"{n_workers} workers"
         )
+        raise OptionError.must_be("accuracy", words, accuracy)
     if is_range:
         return rng.uniform(values[0], values[1], size=n_workers)
     return np.broadcast_to(values, n_workers).copy()

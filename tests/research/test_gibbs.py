@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import enumeration
+from refusals import refused
 from scipy.special import logsumexp
 
 import tiebreak as tb
@@ -220,14 +221,14 @@ def test_weighted_responses_count_as_often_as_they_weigh() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_draws": 0}, "n_draws must be 1 or more"),
-        ({"n_chains": 0}, "n_chains must be 1 or more"),
-        ({"link_options": tb.MeanFieldOptions()}, "must be tb.ExactLinkOptions"),
-        ({"link_options": tb.ExactLinkOptions(error="learn")}, "VariationalBayes can"),
+        ({"n_draws": 0}, "wrong-value n_draws"),
+        ({"n_chains": 0}, "wrong-value n_chains"),
+        ({"link_options": tb.MeanFieldOptions()}, "gibbs-link-options"),
+        ({"link_options": tb.ExactLinkOptions(error="learn")}, "gibbs-learnt-links"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(tb.errors.OptionError, match=message):
+    with refused(tb.errors.OptionError, message):
         tb.GibbsSampler(**options).fit([("a", "w", 0), ("b", "w", 1)])
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from tiebreak.errors import OptionError
 from tiebreak.selection import draws as selection
@@ -107,7 +108,7 @@ def test_all_random_pairs_are_equally_likely() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(OptionError, match="must be 0 or more; got -1"):
+    with refused(OptionError, "wrong-value n, the number of pairs,"):
         selection.random_pairs(4, -1)
-    with pytest.raises(OptionError, match="two classes or more"):
+    with refused(OptionError, "margin-shape"):
         selection.margins([[1.0], [1.0]])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 import tiebreak as tb
 from tiebreak.errors import InputNote, NotFittedError, OptionError
@@ -181,22 +182,22 @@ def test_votes_can_be_drawn_from_without_a_worker_model() -> None:
     made = crowd(7, 3)
     model = tb.MajorityVote().fit(made.responses)
     assert len(tb.selection.pairs(model, 9, "bvsb", random_state=0)) == 9
-    with pytest.raises(OptionError, match="VariationalBayes"):
+    with refused(OptionError, "no-question-state"):
         tb.selection.pairs(model, 9)
 
 
 def test_what_cannot_be_asked_is_said() -> None:
     made = crowd(8, 2)
     model = tb.VariationalBayes().fit(made.responses)
-    with pytest.raises(OptionError, match="strategy"):
+    with refused(OptionError, "wrong-value strategy"):
         tb.selection.pairs(model, 5, "best")  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match="no response names"):
+    with refused(OptionError, "among-unknown-tasks"):
         tb.selection.pairs(model, 5, among=["nobody"])
-    with pytest.raises(OptionError, match="0 or more"):
+    with refused(OptionError, "wrong-value n"):
         tb.selection.pairs(model, -1)
     with pytest.warns(InputNote, match="All labels"):
         alone = tb.VariationalBayes().fit([("a", "ann", "x"), ("b", "ann", "x")])
-    with pytest.raises(OptionError, match="one class"):
+    with refused(OptionError, "nothing-to-ask"):
         tb.selection.pairs(alone, 5)
 
 
@@ -232,7 +233,7 @@ def test_an_estimator_that_models_no_workers_draws_by_bvsb_only() -> None:
     model = tb.DawidSkene().fit(crowd(5, 3).responses)
     assert (model.calibration_, model.doubtful_links_, model.links_may_err) == (None, None, False)
     assert len(tb.selection.pairs(model, 3, "bvsb", random_state=0)) == 3
-    with pytest.raises(OptionError, match="got DawidSkene"):
+    with refused(OptionError, "no-question-state"):
         tb.selection.pairs(model, 3)
 
 

@@ -45,6 +45,9 @@ register(
         "linked-truth": "truth must be below {n_classes}, the columns of cannot; got {given}.",
         "links-classes": "links count {links} classes, the assumptions {assumed}.",
         "links-tasks": "links name {links:,} tasks, the assumptions only {assumed:,}.",
+        "no-finished-run": (
+            "{path}, line {line} is no finished run. Remove that line, or the file to start afresh."
+        ),
         "no-results": "{path} holds no results of tiebreak.research.paper: {reason}.",
         "no-spectral-start": "Votes allow no spectral start, so the start is majority: {reason}.",
         "not-counts": "{name} must be whole numbers, 0 or more; got {given!r}.",

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import pytest
+from refusals import noted
 
-from tiebreak.errors import InputNote
 from tiebreak.research.paper import Reproduction
 from tiebreak.research.paper.runner import Row
 from tiebreak.research.paper.runs import METHODS, Measured, Results
@@ -19,7 +18,7 @@ N_RUNS = 4
 
 def tiny_plan(*names: str, n_runs: int = 2, n_steps: int = 2) -> Reproduction:
     """Plan tiny crowds, which are not what the catalogue says."""
-    with pytest.warns(InputNote, match="of the catalogue"):
+    with noted("dataset-counts"):
         return Reproduction.of(names, n_runs, n_steps)
 
 

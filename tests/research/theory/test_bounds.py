@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from tiebreak.errors import LinkError, OptionError
 from tiebreak.research import theory
@@ -170,42 +171,42 @@ def test_pairs_are_counted_by_the_class_of_the_other_end() -> None:
 
 
 def test_links_that_contradict_the_truth_are_refused() -> None:
-    with pytest.raises(LinkError, match=r"1 links contradict the true classes, first .* 0 and 1"):
+    with refused(LinkError, "false-links"):
         theory.LinkedTasks.from_pairs([0], [1], [True], [0, 1], n_classes=2, strength=1.0)
-    with pytest.raises(LinkError, match="joins two tasks of one class"):
+    with refused(LinkError, "false-cannot-link"):
         linked(cannot=[[1, 0]])
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"cannot": [[0, 1, 0]]}, "links count 3 classes, the assumptions 2"),
-        ({"n_tasks": 30_000}, "30,000 tasks, the assumptions only 20,000"),
+        ({"cannot": [[0, 1, 0]]}, "links-classes"),
+        ({"n_tasks": 30_000}, "links-tasks"),
     ],
 )
 def test_links_must_fit_the_assumptions(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with refused(OptionError, message):
         theory.bounds(crowd_of(), links=linked(**changed))
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"truth": [2]}, "truth must be below 2"),
-        ({"truth": [0, 1]}, "2 true classes and 1 rows"),
-        ({"must": [-1]}, "must must be whole numbers"),
-        ({"must": [0.5]}, "must must be whole numbers"),
-        ({"strength": 0.0}, "link strength must be above 0"),
-        ({"strength": float("nan")}, "link strength must be above 0"),
+        ({"truth": [2]}, "linked-truth"),
+        ({"truth": [0, 1]}, "linked-kinds"),
+        ({"must": [-1]}, "not-counts"),
+        ({"must": [0.5]}, "not-counts"),
+        ({"strength": 0.0}, "wrong-value link strength"),
+        ({"strength": float("nan")}, "wrong-value link strength"),
     ],
 )
 def test_wrong_linked_tasks_are_refused(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with refused(OptionError, message):
         linked(**changed)
 
 
 def test_an_unknown_version_of_the_support_is_refused() -> None:
-    with pytest.raises(OptionError, match="version must be one of 'corrected'"):
+    with refused(OptionError, "wrong-value version"):
         theory.link_support(1, [0, 0], 0, 0.1, "fixed")  # type: ignore[arg-type]
 
 
@@ -271,13 +272,13 @@ def test_a_bound_between_a_half_and_one_proves_no_label() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_iter": 0}, "n_iter must be 1 or more"),
-        ({"threshold": 1.0}, "threshold must be between 0 and 1"),
-        ({"threshold": 0.3, "version": "plain"}, "Only sharp bounds can choose a threshold"),
+        ({"n_iter": 0}, "wrong-value n_iter"),
+        ({"threshold": 1.0}, "wrong-value threshold"),
+        ({"threshold": 0.3, "version": "plain"}, "fixed-threshold"),
     ],
 )
 def test_wrong_options_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with refused(OptionError, message):
         theory.bounds(crowd_of(), **arguments)
 
 
@@ -287,35 +288,35 @@ def test_wrong_options_are_refused(arguments: dict[str, Any], message: str) -> N
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"confusion": [[1.0, 0.0], [0.1, 0.9]]}, r"confusion\[0\]\[0\]\[1\] is 0: the theorems"),
-        ({"confusion": [[0.9, 0.2], [0.1, 0.9]]}, "each row of confusion must sum to 1; got 1.1"),
-        ({"confusion": [[0.9, 0.1]]}, "one square matrix"),
-        ({"confusion": [[0.9], [0.1, 0.9]]}, "confusion must be numbers in equal rows"),
-        ({"confusion": [[1.0]], "class_prior": [1.0]}, "two classes or more"),
-        ({"confusion": [[float("nan"), 0.1], [0.1, 0.9]]}, "confusion must be finite"),
-        ({"class_prior": [0.5, 0.4]}, "class_prior must sum to 1"),
-        ({"class_prior": [1.0, 0.0]}, "class_prior must be above 0"),
-        ({"class_prior": [1.0]}, "one entry for each of the 2 classes"),
-        ({"n_tasks": 0}, "n_tasks must be a whole number"),
-        ({"n_tasks": 2.5}, "n_tasks must be a whole number"),
-        ({"n_workers": 0}, "n_workers must be a whole number"),
-        ({"n_workers": [3, 4]}, "one for each of the 1 kinds"),
-        ({"response_rate": 0.0}, "response_rate must be above 0"),
-        ({"response_rate": 1.1}, "response_rate must be above 0"),
-        ({"failure_probability": 1.0}, "failure_probability must be between 0 and 1"),
-        ({"class_prior_counts": 0.4}, "class_prior_counts must be 0.5 or more"),
+        ({"confusion": [[1.0, 0.0], [0.1, 0.9]]}, "perfect-worker"),
+        ({"confusion": [[0.9, 0.2], [0.1, 0.9]]}, "not-summing"),
+        ({"confusion": [[0.9, 0.1]]}, "confusion-shape"),
+        ({"confusion": [[0.9], [0.1, 0.9]]}, "not-numbers"),
+        ({"confusion": [[1.0]], "class_prior": [1.0]}, "one-class-theory"),
+        ({"confusion": [[float("nan"), 0.1], [0.1, 0.9]]}, "not-finite"),
+        ({"class_prior": [0.5, 0.4]}, "not-summing"),
+        ({"class_prior": [1.0, 0.0]}, "class-prior-zero"),
+        ({"class_prior": [1.0]}, "class-prior-shape"),
+        ({"n_tasks": 0}, "wrong-value n_tasks"),
+        ({"n_tasks": 2.5}, "not-whole"),
+        ({"n_workers": 0}, "wrong-value n_workers"),
+        ({"n_workers": [3, 4]}, "one-for-each"),
+        ({"response_rate": 0.0}, "response-rate"),
+        ({"response_rate": 1.1}, "response-rate"),
+        ({"failure_probability": 1.0}, "wrong-value failure_probability"),
+        ({"class_prior_counts": 0.4}, "prior-too-small"),
         (
             {"class_prior_counts": [1, 1, 1]},
-            "one number, or one for each of the 2 classes",
+            "one-for-each",
         ),
-        ({"confusion_counts": (0.2, 1)}, "confusion_counts must be 0.5 or more"),
-        ({"confusion_counts": "flat"}, "confusion_counts: .* must be one of 'diagonal'"),
-        ({"confusion_counts": [1, 1, 1]}, "confusion_counts must be 'diagonal'"),
-        ({"most_responses": 0}, "most_responses must be a whole number"),
+        ({"confusion_counts": (0.2, 1)}, "prior-too-small"),
+        ({"confusion_counts": "flat"}, "theory-counts"),
+        ({"confusion_counts": [1, 1, 1]}, "theory-counts-shape"),
+        ({"most_responses": 0}, "wrong-value most_responses"),
     ],
 )
 def test_wrong_assumptions_are_refused(changed: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with refused(OptionError, message):
         crowd_of(**changed)
 
 
@@ -324,7 +325,7 @@ def test_wrong_assumptions_are_refused(changed: dict[str, Any], message: str) ->
     [("confusion_error", -0.1), ("label_error", 1.5), ("confusion_total", 0.0)],
 )
 def test_a_wrong_start_is_refused(name: str, value: float) -> None:
-    with pytest.raises(OptionError, match=f"start {name}"):
+    with refused(OptionError, f"wrong-value start {name}"):
         theory.AssumedStart(**{name: value})
 
 

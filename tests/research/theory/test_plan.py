@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from tiebreak.data import Responses
 from tiebreak.errors import OptionError
@@ -79,18 +80,18 @@ def test_links_save_workers() -> None:
 
 @pytest.mark.parametrize("label_error", [0.0, 1.0, -1.0])
 def test_a_target_out_of_range_is_refused(label_error: float) -> None:
-    with pytest.raises(OptionError, match="label_error must be between 0 and 1"):
+    with refused(OptionError, "wrong-value label_error"):
         theory.needed(crowd_of(), label_error=label_error)
 
 
 def test_no_worker_at_most_is_refused() -> None:
-    with pytest.raises(OptionError, match="most must be 1 or more"):
+    with refused(OptionError, "wrong-value most"):
         theory.needed(crowd_of(), most=0)
 
 
 @pytest.mark.parametrize("n", [0, 4])
 def test_more_responses_a_task_than_workers_are_refused(n: int) -> None:
-    with pytest.raises(OptionError, match="1 to 3 responses"):
+    with refused(OptionError, "responses-per-task"):
         theory.with_responses_per_task(crowd_of(3), n)
 
 
@@ -147,5 +148,5 @@ def test_a_model_of_one_class_is_refused() -> None:
         confusion_=np.ones((1, 1, 1)),
         responses_=Responses.from_rows([("a", "u", "x")]),
     )
-    with pytest.raises(OptionError, match="two classes or more"):
+    with refused(OptionError, "one-class-theory"):
         theory.assumptions_from(fitted)

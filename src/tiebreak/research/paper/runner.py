@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tiebreak.errors import FileError, OptionError
+from tiebreak.research import messages  # noqa: F401
 from tiebreak.tables.write import open_target
 
 RUNS = "runs.jsonl"
@@ -50,7 +51,7 @@ def run_cases(
         How many processes work.
     """
     if jobs < 1:
-        raise OptionError(f"jobs must be 1 or more; got {jobs}.")
+        raise OptionError("too-few-runs", option="jobs", least=1, given=jobs)
     if not cases:
         return []
     case_type = type(cases[0])
@@ -83,10 +84,7 @@ def finished(path: Path, case_type: type[AnyCase]) -> dict[AnyCase, Row]:
             row = json.loads(line)
             rows[_case_of(row, case_type)] = row
         except (ValueError, KeyError, TypeError):
-            raise FileError(
-                f"{path}, line {number} is no finished run. Remove that line, or the file to "
-                "start afresh."
-            ) from None
+            raise FileError("no-finished-run", path=path, line=number) from None
     return rows
 
 
