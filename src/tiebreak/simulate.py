@@ -59,6 +59,7 @@ class Crowd(NamedTuple):
     n_tasks=CODED,
     n_workers=CODED,
     n_classes=CODED,
+    responses_per_task=WHOLE,
     classes=optional(COLUMN),
     random_state=SEED,
 )

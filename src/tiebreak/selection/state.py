@@ -177,7 +177,7 @@ def own_probabilities(model: Estimator) -> Floats:
     by_answer = np.log(np.maximum(model.confusion_, tiny)).transpose(0, 2, 1)
     log_prior = np.log(np.maximum(model.class_prior_, tiny))
     log_table = np.ascontiguousarray(by_answer).reshape(-1, crowd.n_classes)  # [code, truth]
-    tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, None, None))
+    tasks = vb.lay_out(crowd)
     backend = choose_backend("auto", crowd.n_responses)
     return softmax(scale[:, None] * backend.score_tasks(tasks, log_prior, log_table))
 
