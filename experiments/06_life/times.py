@@ -21,8 +21,8 @@ from tiebreak.data.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.inference.vb import Problem
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.life.joining import join_responses
 from tiebreak.life.online import Stream
+from tiebreak.life.update import join_responses
 
 ONE_THREAD: dict[str, Any] = {"backend": "numba", "n_threads": 1}
 Columns = tuple[list[str], list[str], list[str]]

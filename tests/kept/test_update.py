@@ -15,7 +15,7 @@ from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffl
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, InputNote, LinkError, NotFittedError, OptionError
-from tiebreak.life.joining import join_responses
+from tiebreak.life.update import join_responses
 from tiebreak.options import ExactLinkOptions
 
 TIGHT: dict[str, Any] = {"tol": 1e-10, "max_iter": 5000}

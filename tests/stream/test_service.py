@@ -16,9 +16,16 @@ from kept.crowds import crowd, shuffled
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.life.events import KnownClass, LabelRequest, Link, Response, read_event
-from tiebreak.life.journal import Journal
-from tiebreak.life.service import Service, Settings
+from tiebreak.life.events import (
+    Journal,
+    KnownClass,
+    LabelRequest,
+    Link,
+    Response,
+    Service,
+    Settings,
+    read_event,
+)
 
 pytest.importorskip("fcntl", reason="needs fork, signals and locks")
 

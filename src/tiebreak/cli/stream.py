@@ -14,7 +14,7 @@ from tiebreak.cli.arguments import Quiet, Wait, refuse_model_name
 from tiebreak.cli.messages import print_message
 
 if TYPE_CHECKING:
-    from tiebreak.life.service import Service
+    from tiebreak.life.events import Service
 
 
 class _Stopped(Exception):
@@ -46,8 +46,7 @@ def stream(
     Events have a number "seq" that only grows; {"done": seq} says up to where they are kept.
     """
     refuse_model_name(model)
-    from tiebreak.life.journal import Journal
-    from tiebreak.life.service import Service, Settings
+    from tiebreak.life.events import Journal, Service, Settings
 
     path = Path(model)
     settings = Settings(every, save_every, keep, open_tasks)

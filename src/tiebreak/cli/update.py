@@ -87,7 +87,7 @@ def update(
     refuse_model_name(save)
     from tiebreak import tables
     from tiebreak.life import model_file
-    from tiebreak.life.dropping import require_keep
+    from tiebreak.life.update import require_keep
     from tiebreak.tables.locks import Lock
 
     if keep is not None:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks
     from tiebreak.inference.worker_summary import WorkersTable
-    from tiebreak.life.dropping import Carried
+    from tiebreak.life.update import Carried
     from tiebreak.report.explain import Explanation
     from tiebreak.report.plots import Plots
 
@@ -200,9 +200,9 @@ class Estimator:
         A model of counts cannot tell single responses that it is given twice; it knows whole
         batches again and leaves them out, with a note. `again=True` counts them once more.
         """
-        from tiebreak.life import updating
+        from tiebreak.life.update import update
 
-        updating.update(self, responses, links, gold, forget, again)
+        update(self, responses, links, gold, forget, again)
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from tiebreak.estimators.base import Estimator
 from tiebreak.inference.stages import WarmStart
 from tiebreak.inference.vb import Beliefs, lay_out
 from tiebreak.inference.workers import CrowdModel
-from tiebreak.life.dropping import drop_responses, require_keep
 from tiebreak.life.records import Decoder, Encoder, require_numbers
+from tiebreak.life.update import drop_responses, require_keep
 from tiebreak.links import Links
 from tiebreak.options import check_common
 from tiebreak.tables import array_folder

@@ -36,10 +36,9 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Offsets
-from tiebreak.life.dropping import Carried, batches_of
-from tiebreak.life.joining import SortedRows
 from tiebreak.life.open_tasks import NONE, OpenTasks, codes_in
 from tiebreak.life.predict import link_odds
+from tiebreak.life.update import Carried, SortedRows, batches_of
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check

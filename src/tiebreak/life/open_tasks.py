@@ -12,7 +12,7 @@ from tiebreak.data import Responses
 from tiebreak.data.building import INT32_END
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes
-from tiebreak.life.joining import SortedRows, merge
+from tiebreak.life.update import SortedRows, merge
 
 NONE = -1
 

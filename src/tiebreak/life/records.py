@@ -31,7 +31,7 @@ from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.vb import Beliefs, GridPoint
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.inference.workers.kinds import Kinds
-from tiebreak.life.dropping import Carried
+from tiebreak.life.update import Carried
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.tables.array_folder import fits

@@ -23,8 +23,8 @@ from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.life.dropping import Carried
 from tiebreak.life.predict import knowledge_of
+from tiebreak.life.update import Carried
 from tiebreak.options import MeanFieldOptions
 from tiebreak.shards.partitions import JoinedCrowd
 from tiebreak.shards.sweeper import Units

@@ -23,7 +23,7 @@ from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference.inputs import Inputs, memory_bytes, read_and_check_inputs
 from tiebreak.kernels.layout import Codes, Offsets
 from tiebreak.kernels.sweeper import Logs
-from tiebreak.life.dropping import drop_tasks
+from tiebreak.life.update import drop_tasks
 from tiebreak.links import Links
 from tiebreak.shards import estimators, output, partitions, spread
 from tiebreak.shards.checkpoint import Checkpoint
