@@ -4,7 +4,9 @@
 - `accuracy`: how many decisions are right, and how far that is known
 - `cross_fit`: what a model says of known tasks where it has not seen their classes
 - `decide`: the decision of least expected cost for each task, and who should look at which first
+- `value`: what one more answer is worth
 - `votes`: how many more votes until the expected cost is below a limit, on which tasks, by whom
+- `routing`: which tasks go to a human, which to one more judge, which are done
 """
 
 from tiebreak.decide import messages as messages

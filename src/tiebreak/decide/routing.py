@@ -1,13 +1,9 @@
 """Escalate: which tasks go to a human, which get another judge or run, which are done.
 
 A task is done at the cost `wrong` · (1 − p), p the probability of its label. A human costs `human`,
-and errs with chance `human_error`. One more response of a judge costs its price, and then the
-better of the two: its value is the mean over what the judge may say, [eq:route],
-
-    price + Σ_l P(l) · min(wrong · (1 − max_k q(k | l)), human)
-
-with q(k | l) scaled by how much errors are shared, so that the ninth judge moves less than the
-first. The cheapest of the three is chosen for each task.
+and errs with chance `human_error`. One more response of a judge costs its price, and then what is
+expected where its answer is followed by the better of the two, `decide.value`. The cheapest of the
+three is chosen for each task.
 """
 
 from __future__ import annotations
@@ -20,8 +16,9 @@ import numpy as np
 
 from tiebreak.arguments import WITH_RESPONSES, checks, number
 from tiebreak.data import Responses
+from tiebreak.decide import value
+from tiebreak.decide.costs import CostMatrix, read_cost_matrix
 from tiebreak.errors import OptionError, note
-from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, total_weights
 from tiebreak.options import require_number, require_word
 
@@ -29,10 +26,8 @@ DONE = "done"
 HUMAN = "human"
 JUDGE = "judge"
 ROUTES = (DONE, HUMAN, JUDGE)
-TASKS_AT_ONCE = 1 << 15
+AT_ONCE = 1 << 21  # numbers in memory
 RUN_CORRELATION = 0.7  # of one more run where nothing is known of runs
-LOWEST = 1e-12
-FLOOR = 1e-6  # of a confusion matrix, before logs are taken
 
 
 @dataclass(frozen=True)
@@ -112,6 +107,11 @@ def plan(
     top = q[np.arange(len(q)), label]
     cost_of_human = human + wrong * human_error
     done = wrong * (1.0 - top)
+    n_classes = len(model.classes_)
+    costs = read_cost_matrix(
+        np.column_stack([wrong * (1.0 - np.eye(n_classes)), np.full(n_classes, cost_of_human)]),
+        model.classes_,
+    )
     known = np.zeros(len(q), dtype=bool)
     if model.gold_ is not None:
         code = model.tasks_.codes(model.gold_.tasks)
@@ -119,7 +119,7 @@ def plan(
     asked = np.full(len(q), np.inf)
     whom = np.full(len(q), -1, dtype=np.int32)
     for j, price in prices.items():
-        cost = price + _after_one_more(model, j, wrong, cost_of_human)
+        cost = price + _after_one_more(model, j, costs)
         better = (cost < asked) & ~known
         asked = np.where(better, cost, asked)
         whom[better] = j
@@ -149,28 +149,21 @@ def plan(
     )
 
 
-def _after_one_more(model: Any, j: int, wrong: float, human: float) -> Floats:
+def _after_one_more(model: Any, j: int, costs: CostMatrix) -> Floats:
     """Return the expected cost of each task after one more response of a judge."""
     responses: Responses = model.responses_
-    theta = np.maximum(np.asarray(model.confusion_[j]), FLOOR)
     mine = responses.worker_of_each() == j
     task, weights = responses.task_of_each()[mine], responses.weight_of_each()[mine]
     given: Any = np.bincount(task, weights=weights, minlength=responses.n_tasks)
-    weight = _added_weight(responses, j, given)
     total = total_weights(responses.start, responses.weight)
-    scaling = np.ones_like if model.calibration_ is None else model.calibration_.scale
-    before, after = scaling(total), scaling(total + weight)
+    strength = value.strength(model, total, _added_weight(responses, j, given))
+    step = max(1, AT_ONCE // responses.n_classes**2)
     found = np.empty(len(total))
-    for low in range(0, len(total), TASKS_AT_ONCE):
-        here = slice(low, low + TASKS_AT_ONCE)
-        q = np.asarray(model.probabilities_[here])
-        score = np.log(np.maximum(q, LOWEST)) / before[here, None]
-        expected = np.zeros(len(q))
-        for label in range(theta.shape[1]):
-            moved = score + weight[here, None] * np.log(theta[:, label])
-            top = softmax(after[here, None] * moved).max(axis=1)
-            expected += (q @ theta[:, label]) * np.minimum(wrong * (1.0 - top), human)
-        found[here] = expected
+    for low in range(0, len(total), step):
+        here = slice(low, low + step)
+        now = np.asarray(model.probabilities_[here])[:, None, :]
+        joint = value.after(now, model.confusion_[j], strength[here])
+        found[here] = value.expected_cost(joint, costs)
     return found
 
 

@@ -1,9 +1,6 @@
 """Votes: how many more, on which tasks and by which workers, until costs are below a limit.
 
-From the posterior: a vote is drawn from what is known of its worker, given the class, and the
-expected cost after it is an average over what the worker may say. Where errors are shared a further
-vote tells less than the first: the n-th counts as
-[eq:design-effect] scales a task with n responses.
+By what answers are worth, `decide.value`, and by gain per vote.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from tiebreak.arguments import SEVERAL, WITH_RESPONSES, checks, number, optional
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_frame
 from tiebreak.data.ids import MISSING, Column
+from tiebreak.decide import value
 from tiebreak.decide.costs import CostMatrix, read_cost_matrix
 from tiebreak.decide.decide import decide
 from tiebreak.errors import OptionError
@@ -29,7 +27,6 @@ MOST_VOTES = 5  # more, on one task
 MOST_ANSWERS = 1024  # joint answers of the votes on one task that are looked at
 AT_ONCE = 1 << 21  # numbers in memory
 SHOWN = 5  # workers named in a summary
-TINY = np.finfo(float).tiny
 
 
 class PlannedVote(NamedTuple):
@@ -213,32 +210,20 @@ def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes)
     crowd = model.responses_
     q = model.probabilities_[tasks]
     n_given = total_weights(crowd.start, crowd.weight)[tasks]
-    scaling = np.ones_like if model.calibration_ is None else model.calibration_.scale
     n_votes = sequence.shape[1]
     found = np.empty((len(tasks), n_votes + 1))
-    size = crowd.n_classes ** (n_votes + 1)
-    step = max(1, AT_ONCE // size)
+    step = max(1, AT_ONCE // crowd.n_classes ** (n_votes + 1))
     for low in range(0, len(tasks), step):
         part = slice(low, low + step)
-        joint = q[part][:, None, :]  # (task, what was said so far, class): probabilities
-        found[part, 0] = _least(joint, costs)
+        joint = q[part][:, None, :]
+        found[part, 0] = value.expected_cost(joint, costs)
         for v in range(n_votes):
             who = sequence[part, v]
-            # Where errors are shared, one more vote counts for less than one.
-            strength = scaling(n_given[part] + (v + 1.0))
-            power = (
-                np.maximum(model.confusion_[np.maximum(who, 0)], TINY) ** strength[:, None, None]
-            )
-            said = power / power.sum(axis=2, keepdims=True)
-            more = joint[:, :, None, :] * said.transpose(0, 2, 1)[:, None, :, :]
-            joint = more.reshape(len(who), -1, crowd.n_classes)
-            found[part, v + 1] = np.where(who == MISSING, found[part, v], _least(joint, costs))
+            strength = value.strength(model, n_given[part] + v)
+            joint = value.after(joint, model.confusion_[np.maximum(who, 0)], strength)
+            now = value.expected_cost(joint, costs)
+            found[part, v + 1] = np.where(who == MISSING, found[part, v], now)
     return np.minimum.accumulate(found, axis=1)
-
-
-def _least(joint: Floats, costs: CostMatrix) -> Floats:
-    """Return the expected cost where each joint answer gets its best decision."""
-    return np.asarray((joint @ costs.cost).min(axis=2).sum(axis=1))
 
 
 def _choose(after: Floats, needed: float) -> tuple[list[tuple[int, int]], list[float]]:
