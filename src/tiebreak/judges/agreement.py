@@ -245,9 +245,13 @@ def krippendorff_alpha(
     require_word("level", level, LEVELS)
     counts = as_counts(responses)
     if order is not None:
-        by_rank = _checked_order(order, counts.table.shape[1])
-        counts = counts._replace(table=sparse.csr_array(counts.table[:, by_rank]))
-    alpha = _nominal_alpha(counts) if level == "nominal" else _ordinal_alpha(counts)
+        n_classes = counts.table.shape[1]
+        given = as_floats("order", order)
+        if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
+            words = f"the codes 0 to {n_classes - 1}, each once"
+            raise OptionError.must_be("order", words, order)
+        counts = counts._replace(table=sparse.csr_array(counts.table[:, given.astype(np.int64)]))
+    alpha = _alpha_of(counts, level)
     value = alpha(counts.n_tasks_of.astype(np.float64))
     n_tasks = counts.n_tasks
     if not n_resamples or n_tasks < MIN_TASKS or np.isnan(value):
@@ -260,53 +264,31 @@ def krippendorff_alpha(
     return Alpha(value, float(low), float(high), level)
 
 
-def _checked_order(order: npt.ArrayLike, n_classes: int) -> npt.NDArray[np.int64]:
-    given = as_floats("order", order)
-    if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
-        raise OptionError.must_be("order", f"the codes 0 to {n_classes - 1}, each once", order)
-    return np.asarray(given, dtype=np.int64)
-
-
-def _nominal_alpha(counts: Counts) -> Callable[[Floats], float]:
+def _alpha_of(counts: Counts, level: Level) -> Callable[[Floats], float]:
     """Return α = 1 − D_o / D_e as a function of the number of tasks that each row stands for.
 
-    D_o = Σ_u Σ_{c,k} n_uc n_uk d_ck / (m_u − 1) and D_e = Σ_{c,k} n_c n_k d_ck / (n − 1); d_ck, the
-    squared difference of two classes, is 1 unless c = k.
+    D_o = Σ_u Σ_{c,k} n_uc n_uk d_ck / (m_u − 1) and D_e = Σ_{c,k} n_c n_k d_ck / (n − 1). The
+    squared difference d_ck of two nominal classes is 1 unless c = k. That of ordinal ones is
+    (r_c − r_k)², r the mid-ranks of classes among all labels, so that
+    Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²).
     """
-    votes = counts.votes()
-    by_class = sparse.csr_array(counts.table.T)
-    apart = (votes**2 - counts.squares()) / (votes - 1.0)
-
-    def alpha(weights: Floats) -> float:
-        totals = by_class @ weights
-        n = totals.sum()
-        return _alpha((weights * apart).sum(), (n**2 - (totals**2).sum()) / (n - 1.0))
-
-    return alpha
-
-
-def _ordinal_alpha(counts: Counts) -> Callable[[Floats], float]:
-    """Return α, as above, with d_ck = (r_c − r_k)², r the mid-ranks of classes among all labels.
-
-    Then Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²).
-    """
-    table = counts.table
-    votes = counts.votes()
+    table, votes = counts.table, counts.votes()
     by_class = sparse.csr_array(table.T)
+    nominal = (votes**2 - counts.squares()) / (votes - 1.0)
 
     def alpha(weights: Floats) -> float:
         totals = by_class @ weights
         n = totals.sum()
-        ranks = np.cumsum(totals) - totals / 2.0
-        apart = 2.0 * (votes * (table @ ranks**2) - (table @ ranks) ** 2) / (votes - 1.0)
-        expected = 2.0 * (n * (totals @ ranks**2) - (totals @ ranks) ** 2) / (n - 1.0)
-        return _alpha((weights * apart).sum(), expected)
+        if level == "nominal":
+            apart, expected = nominal, n**2 - (totals**2).sum()
+        else:
+            ranks = np.cumsum(totals) - totals / 2.0
+            apart = 2.0 * (votes * (table @ ranks**2) - (table @ ranks) ** 2) / (votes - 1.0)
+            expected = 2.0 * (n * (totals @ ranks**2) - (totals @ ranks) ** 2)
+        expected = expected / (n - 1.0)
+        return float(1.0 - (weights * apart).sum() / expected) if expected > 0.0 else float("nan")
 
     return alpha
-
-
-def _alpha(observed: float, expected: float) -> float:
-    return float(1.0 - observed / expected) if expected > 0.0 else float("nan")
 
 
 def _resamples(

@@ -304,7 +304,7 @@ def _graph(inputs: Inputs, error: float | None, rng: np.random.Generator) -> Gra
     graph = Graph(
         crowd.start,
         crowd.code,
-        np.ones(crowd.n_responses) if crowd.weight is None else crowd.weight,
+        crowd.weight_of_each(),
         pays,
         np.concatenate([[0], ends]).astype(np.int64),
         np.concatenate([right, left])[order].astype(np.int64),

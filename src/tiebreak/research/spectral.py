@@ -134,12 +134,10 @@ def spectral_start(
 def _answers(crowd: tb.Responses, q: Floats) -> Floats:
     """Count how often each answer was given, by truth: (answer, truth)."""
     counts = np.zeros((crowd.n_classes, crowd.n_classes))
-    np.add.at(counts, crowd.label_of_each(), q[crowd.task_of_each()] * _weight(crowd)[:, None])
+    np.add.at(
+        counts, crowd.label_of_each(), q[crowd.task_of_each()] * crowd.weight_of_each()[:, None]
+    )
     return counts
-
-
-def _weight(crowd: tb.Responses) -> Floats:
-    return np.ones(crowd.n_responses) if crowd.weight is None else crowd.weight
 
 
 def _require_tasks(in_class: Floats) -> None:
@@ -169,7 +167,7 @@ def estimate(crowd: tb.Responses, rng: np.random.Generator) -> Floats:
     log_confusion = np.log(worker_confusions(crowd, votes, group, groups))
     scores = np.tile(np.log(groups.class_prior), (crowd.n_tasks, 1))  # [eq:ds-task]
     of_each = log_confusion[crowd.worker_of_each(), crowd.label_of_each()]
-    np.add.at(scores, crowd.task_of_each(), of_each * _weight(crowd)[:, None])
+    np.add.at(scores, crowd.task_of_each(), of_each * crowd.weight_of_each()[:, None])
     q = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(q / q.sum(axis=1, keepdims=True))
 
@@ -191,14 +189,16 @@ def split_workers(crowd: tb.Responses, rng: np.random.Generator) -> Codes:
 
 
 def _n_responses(crowd: tb.Responses) -> Floats:
-    return np.bincount(crowd.worker_of_each(), _weight(crowd), crowd.n_workers).astype(np.float64)
+    return np.bincount(crowd.worker_of_each(), crowd.weight_of_each(), crowd.n_workers).astype(
+        np.float64
+    )
 
 
 def count_votes(crowd: tb.Responses, group: Codes) -> Floats:
     """Return how often each group gave each label to each task, (group, n_tasks, n_classes)."""
     votes = np.zeros((N_GROUPS, crowd.n_tasks, crowd.n_classes))
     cell = (group[crowd.worker_of_each()], crowd.task_of_each(), crowd.label_of_each())
-    np.add.at(votes, cell, _weight(crowd))
+    np.add.at(votes, cell, crowd.weight_of_each())
     return votes
 
 
@@ -282,7 +282,7 @@ def worker_confusions(
     worker = crowd.worker_of_each()
     others = votes.sum(axis=0)[crowd.task_of_each()] - votes[group[worker], crowd.task_of_each()]
     joint = np.zeros((crowd.n_workers, crowd.n_classes, crowd.n_classes))
-    np.add.at(joint, (worker, crowd.label_of_each()), others * _weight(crowd)[:, None])
+    np.add.at(joint, (worker, crowd.label_of_each()), others * crowd.weight_of_each()[:, None])
     sized = groups.confusion * groups.size[:, None, None]
     theta = np.empty_like(joint)
     for g in range(N_GROUPS):
