@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiebreak.data.gold import GoldCodes
-from tiebreak.errors import OptionError
 from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Honesty
 from tiebreak.inference.known import clamp
+from tiebreak.inference.tasks.coupling.ascents import known_tasks
+from tiebreak.inference.tasks.coupling.nodes import units_of_copies
 from tiebreak.inference.vb import Fit, GridPoint, LinkStep, Problem, Run, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, softmax
@@ -24,7 +25,7 @@ from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Rol
 from tiebreak.kernels.sweeper import Logs, Sweeper
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes
-from tiebreak.options import SCHEDULES, MeanFieldOptions
+from tiebreak.options import MeanFieldOptions
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum
@@ -68,10 +69,6 @@ class MeanField:
     schedule: str = "in-turn"
     unpaid: Floats | None = None  # (n_tasks,) the part of its prior that a task's copies pay
 
-    def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
-            raise OptionError.unknown("schedule", self.schedule, SCHEDULES)
-
     remembers = True  # updated from the q before
 
     @property
@@ -86,17 +83,13 @@ class MeanField:
 
     def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
         """Update the linked tasks in place, and count them."""
-        if self.unpaid is None:
-            step = self.update(sweeper.q(), scores)
-            counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
-            return Swept(counts, totals, step.change, step.value)
-        log_prior, _ = logs
-        copies = np.flatnonzero(self.unpaid)  # no draws of their own: [eq:sampling]
-        is_open = copies[self.role[copies] == LINKED]  # known ones have no scores
-        scores[is_open] -= self.unpaid[is_open, None] * log_prior
+        if self.unpaid is not None:  # copies have no draws of their own: [eq:sampling]
+            is_open = np.flatnonzero((self.unpaid > 0.0) & (self.role == LINKED))
+            scores[is_open] -= self.unpaid[is_open, None] * logs[0]
         step = self.update(sweeper.q(), scores)
         counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
-        totals = totals - self.unpaid[copies] @ sweeper.q()[copies]
+        if self.unpaid is not None:
+            totals = totals - self.unpaid @ sweeper.q()
         return Swept(counts, totals, step.change, step.value)
 
     def update(self, q: Floats, u: Floats) -> LinkStep:
@@ -127,8 +120,7 @@ class MeanField:
     def _damping(self, q: Floats, score: Floats, step: Floats, at: Codes) -> Floats:
         """Return for each linked task how far its component may go: [eq:link-damped]."""
         task = self.groups.task[at]
-        top = score.max(axis=1, keepdims=True)
-        log_new = score - top - np.log(np.exp(score - top).sum(axis=1, keepdims=True))
+        log_new = score - np.logaddexp.reduce(score, axis=1, keepdims=True)
         log_old = np.log(np.where(q[task] > 0.0, q[task], 1.0))
         gain = (q[task] * (log_old - log_new)).sum(axis=1)
         gain = np.maximum(gain, (step**2).sum(axis=1))  # rounding near the fixed point
@@ -214,7 +206,7 @@ def fit(
     n_tasks = plain.tasks.n_tasks
     closure = options.closure and links.weight is None
     if closure and gold is not None:
-        gold = _with_implied(gold, implied)
+        gold = known_tasks(gold, implied)
     groups = closed_groups(implied) if closure else given_groups(links)
     role = vb.roles(n_tasks, gold, groups.task)
     unpaid = _unpaid(links, len(role))
@@ -238,11 +230,8 @@ def fit(
 
 def _unpaid(links: LinkCodes, n_tasks: int) -> Floats | None:
     """Return how much of the prior of each task its copies pay; None where no link says so."""
-    if links.duplicate is None or not links.duplicate.any():
-        return None
-    ends = (links.left[links.duplicate], links.right[links.duplicate])
-    unit = link_graph.components(n_tasks, *ends)
-    return np.asarray(1.0 - 1.0 / np.bincount(unit)[unit])
+    unit = units_of_copies(links, n_tasks)
+    return None if unit is None else np.asarray(1.0 - 1.0 / np.bincount(unit)[unit])
 
 
 def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Honesty) -> Fit:
@@ -253,12 +242,3 @@ def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Hones
     scale = found.scale(calibration.n_responses(plain.tasks))
     logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
     return Fit(run, clamp(softmax(scale[:, None] * logs), gold), found)
-
-
-def _with_implied(gold: GoldCodes, implied: Implications) -> GoldCodes:
-    """Add to gold what links make of it: a known task settles its group, and so on."""
-    task, label = implied.known_labels()
-    unlinked = ~np.isin(gold.task, implied.task)
-    return GoldCodes(
-        np.concatenate([task, gold.task[unlinked]]), np.concatenate([label, gold.label[unlinked]])
-    )
