@@ -102,7 +102,7 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
         choose_backend("cuda", responses.n_responses),
         default_threads(),
     )
-    setup = set_up(plain, links, link_graph.imply(links, n_classes), None, ExactLinkOptions())
+    setup = set_up(plain, link_graph.imply(links, n_classes), ExactLinkOptions())
     linked = vb.with_nodes(plain, setup.exact, setup.exact.task, setup.known)
     q = votes
     beliefs = vb.implied_beliefs(plain, q)

@@ -38,7 +38,7 @@ def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
         choose_backend("numba", responses.n_responses),
         default_threads(),
     )
-    setup = set_up(plain, links, link_graph.imply(links, N_CLASSES), None, ExactLinkOptions())
+    setup = set_up(plain, link_graph.imply(links, N_CLASSES), ExactLinkOptions())
     exact = setup.exact
     linked = vb.with_nodes(plain, exact, exact.task, setup.known)
     q = vb.majority(plain.tasks, N_CLASSES)

@@ -35,7 +35,7 @@ def test_the_decoded_labelling_is_the_likeliest(backend: Any, drawn: Drawn) -> N
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
     model, *_ = settle(drawn, backend)
-    known = joint.known_tasks(None, model.implied)
+    known = joint.known_tasks(model.implied)
     label = np.array([gold.get(i, int(u[i].argmax())) for i in range(n_tasks)])
     label[known.task] = known.label
     label[model.task] = decoding.decode(model)

@@ -55,7 +55,7 @@ def exact(
     implied = imply(links, n_classes, gold=gold)
     if isinstance(tasks, int):
         one = np.arange(tasks + 1)
-        role = vb.roles(tasks, joint.known_tasks(gold, implied), None)
+        role = vb.roles(tasks, joint.known_tasks(implied), None)
         tasks = layout.lay_out(one, one[:-1].astype(np.int32), role, tasks, n_classes)
     return ExactLinks(tasks, implied, links.keep(~hard), log_odds[~hard], n_classes, backend)
 
@@ -117,7 +117,7 @@ def settle(drawn: Drawn, backend: Any) -> tuple[ExactLinks, np.ndarray, Swept]:
     u, links, gold = drawn
     codes = GoldCodes(np.array(list(gold), np.int32), np.array(list(gold.values()), np.int32))
     model = exact(links, u.shape[0], u.shape[1], codes, backend)
-    known = joint.known_tasks(codes, model.implied)
+    known = joint.known_tasks(model.implied)
     q = clamp(np.full(u.shape, 1.0 / u.shape[1]), known)
     return model, q, infer(model, u, q)
 
@@ -129,7 +129,7 @@ def test_marginals_and_log_partition_equal_enumeration(backend: Any, drawn: Draw
     u, links, gold = drawn
     n_tasks, n_classes = u.shape
     model, q, swept = settle(drawn, backend)
-    known = joint.known_tasks(None, model.implied)
+    known = GoldCodes(*model.implied.known_labels())
     want, log_total = enumeration.marginals(score_of(u, links, gold), n_tasks, n_classes)
     pooled = model.task
     linked = np.union1d(model.implied.task, pooled)
@@ -166,7 +166,7 @@ def test_agreement_of_soft_links_equals_enumeration(backend: Any, drawn: Drawn) 
 
 def climb(model: ExactLinks, task: vb.Problem, n_iter: int) -> tuple[vb.Run, list[float]]:
     """Ascend from the VB result; return also the bound after each update of the tasks."""
-    task = vb.with_nodes(task, model, model.task, joint.known_tasks(None, model.implied))
+    task = vb.with_nodes(task, model, model.task, joint.known_tasks(model.implied))
     q = np.array(vector("vb_diag")[1]["q"])
     beliefs = vb.implied_beliefs(task, q)
     traces = []
@@ -254,9 +254,7 @@ def test_error_rates_of_the_worked_crowd(name: str, backend: Any) -> None:
     bounds = []
     if is_exact:
         model = TiedRates(joint_links, answers, prior)
-        task = vb.with_nodes(
-            task, model, joint_links.task, joint.known_tasks(None, joint_links.implied)
-        )
+        task = vb.with_nodes(task, model, joint_links.task, joint.known_tasks(joint_links.implied))
     else:
         groups = mean_field.given_groups(links)
         role = vb.roles(6, None, linked)
@@ -290,7 +288,7 @@ def test_the_value_of_learnt_error_rates_is_the_sum_of_its_terms(backend: Any) -
     model = LearntRates(Answers(links.must, source, 2), prior)
     joint_links.learn(model)
     task = vb.with_nodes(
-        task, joint_links, joint_links.task, joint.known_tasks(None, joint_links.implied)
+        task, joint_links, joint_links.task, joint.known_tasks(joint_links.implied)
     )
     q = np.array(vector("vb_diag")[1]["q"])
     for _ in range(3):

@@ -294,7 +294,7 @@ def test_only_links_that_tie_three_tasks_need_several_starts(
     links = codes(rows)
     implied = imply(links, n_classes, firm=np.full(links.n_links, are_hard))
     nobody = GoldCodes(np.empty(0, np.int32), np.empty(0, np.int32))
-    groups = starts.linked_groups(links, implied, np.arange(n_tasks, dtype=float), nobody)
+    groups = starts.linked_groups(implied, np.arange(n_tasks, dtype=float), nobody)
     several = exact_links._ties_three(links, n_classes)
     assert several or not groups.needs_starts
     each_once = len({tuple(sorted(row[:2])) for row in rows}) == links.n_links
@@ -305,7 +305,7 @@ def test_only_links_that_tie_three_tasks_need_several_starts(
 def ascents_of(crowd: Crowd, links: LinkCodes, options: tb.ExactLinkOptions) -> joint.Ascents:
     firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else None
     implied = imply(links, crowd.responses.n_classes, firm=firm)
-    return joint.Ascents(problem_of(crowd), links, implied, None, options, Stopping(0.0, 12, False))
+    return joint.Ascents(problem_of(crowd), implied, options, Stopping(0.0, 12, False))
 
 
 @settings(max_examples=60)
@@ -461,9 +461,7 @@ def test_the_bound_never_falls_with_duplicates_in_mean_field(
     options = tb.MeanFieldOptions(strength=strength)
     implied = imply(links, crowd.responses.n_classes)
     stopping = Stopping(0.0, 12, False)
-    fit = mean_field.fit(
-        plain, start, links, implied, None, options, stopping, Honesty("none", 0.35)
-    )
+    fit = mean_field.fit(plain, start, implied, options, stopping, Honesty("none", 0.35))
     assert_never_falls(fit.run.bounds)
 
 

@@ -222,7 +222,7 @@ def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
     plain = problem_of(drawn)._replace(backend=backend)
     gold = drawn.gold if knows else None
     implied = imply(links, plain.n_classes, gold=gold)
-    exact, _, known = joint.set_up(plain, links, implied, gold, options)
+    exact, _, known = joint.set_up(plain, implied, options)
     problem = vb.with_nodes(plain, exact, exact.task, known)
     q = clamp(vb.majority(problem.tasks, problem.n_classes), known)
     before, start = vb.implied_beliefs(problem, q), q.copy()

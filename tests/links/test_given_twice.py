@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from kept.crowds import assert_equal, crowd, rows_of
+from tables.said import noted
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids
-from tiebreak.errors import InputNote, LinkError
+from tiebreak.errors import LinkError
 from tiebreak.life.online import Stream
 from tiebreak.links import Links
 
@@ -42,22 +43,22 @@ def test_equal_rows_are_one_link() -> None:
 
 def test_another_weight_replaces_the_former_one_with_a_note() -> None:
     rows = [("a", "b", "must", 1.0), ("b", "c", "must", 2.0), ("b", "a", "must", 4.0)]
-    with pytest.warns(InputNote, match="1 link .*another weight"):
+    with noted("links-new-weight", n=1):
         links = weighted(*rows)
     assert links.weight is not None
     assert links.weight.tolist() == [4.0, 2.0]
-    with pytest.warns(InputNote, match="1 link .*another weight"):
+    with noted("links-new-weight", n=1):
         more = links + weighted(("a", "b", "must", 0.5), ("b", "c", "must", 2.0))
     assert more.weight is not None
     assert more.weight.tolist() == [0.5, 2.0]
 
 
 def test_a_weight_takes_the_place_of_certainty_and_back() -> None:
-    with pytest.warns(InputNote, match="another weight"):
+    with noted("links-new-weight", n=1):
         links = weighted(("a", "b", "must", None), ("a", "b", "must", 4.0))
     assert links.weight is not None
     assert links.weight.tolist() == [4.0]
-    with pytest.warns(InputNote, match="another weight"):
+    with noted("links-new-weight", n=1):
         more = links + Links.from_pairs(must=[("a", "b")], sampling="pairs")
     assert more.weight is not None
     assert np.isnan(more.weight).tolist() == [True]
@@ -119,7 +120,7 @@ def stream_with(*links: tuple[str, str, str, float | None]) -> Stream:
 
 def test_links_that_a_stream_brings_again_are_one_link() -> None:
     once = stream_with(("t001", "t002", "must", 2.0), ("t003", "t004", "cannot", 1.0))
-    with pytest.warns(InputNote, match="another weight"):
+    with noted("links-new-weight", n=1):
         again = stream_with(
             ("t001", "t002", "must", 2.0),
             ("t003", "t004", "cannot", 5.0),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 
 import tiebreak as tb
+from tiebreak.data.gold import GoldCodes
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.links.graph import (
     DIFFERENT,
@@ -40,7 +41,7 @@ def implications(rows: Rows, known: Known, n_classes: int) -> tuple[LinkCodes, I
     coded = links._replace(left=CODES[links.left], right=CODES[links.right])
     task = CODES[np.array(list(known), dtype=np.int64)]
     label = np.array(list(known.values()), dtype=np.int32)
-    return coded, imply(coded, n_classes, gold=(task, label))
+    return coded, imply(coded, n_classes, gold=GoldCodes(task, label))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])

@@ -27,7 +27,7 @@ def bounds_of(
     n_sweeps: int = 6,
 ) -> list[float]:
     """Return the bound, term by term, after every half of every sweep but the first half."""
-    known = joint.known_tasks(gold, model.implied)
+    known = joint.known_tasks(model.implied)
     problem = vb.with_nodes(problem_of(crowd), model, model.task, known)
     q = clamp(vb.majority(problem.tasks, problem.n_classes), known)
     beliefs = vb.implied_beliefs(problem, q)

@@ -14,6 +14,7 @@ from tiebreak.ask.evidence import answered_links
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log
 from tiebreak.ask.results import Answer, Contradiction, Question
+from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import LinkError
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
@@ -159,12 +160,12 @@ def _refusal(job: Job, events: Sequence[Event]) -> str | None:
         if event.kind in ("label", "yes"):
             label.setdefault(job.code[event.left or ""], job.class_code[event.label or ""])
     task = np.array(sorted(label), dtype=np.int32)
-    known = task, np.array([label[each] for each in task.tolist()], dtype=np.int32)
+    known = GoldCodes(task, np.array([label[each] for each in task.tolist()], dtype=np.int32))
     codes = link_graph.distinct(links.left, links.right, links.must, None, None)
     crowd = job.responses
     implied = link_graph.imply(codes, crowd.n_classes, gold=known if len(task) else None)
     try:
-        check(codes, implied, crowd.tasks, classes=crowd.classes)
+        check(implied, crowd.tasks, classes=crowd.classes)
     except LinkError as error:
         return str(error).partition("\n")[0].rstrip(".")
     return None

@@ -183,13 +183,14 @@ class Auto(BayesEstimator):
         """Fit to responses and links; return class probabilities by row too."""
         q = vb.majority(problem.tasks, problem.n_classes)
         run = vb.ascend(problem, q, **self._stopping._asdict())
-        links, implied = by_row.link_codes, by_row.implied
-        if links is None or implied is None or problem.n_classes < 2:
+        implied = by_row.implied
+        if implied is None or problem.n_classes < 2:
             return run, vb.class_probabilities(problem, run.q)
         if by_row.gold_codes is not None:  # what follows from links without known labels
+            links = implied.given
             firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
             implied = link_graph.imply(links, problem.n_classes, firm=firm)
-        given = (links, implied, None, options, self._stopping, Honesty("none", self.dependence))
+        given = (implied, options, self._stopping, Honesty("none", self.dependence))
         found = exact_links.fit(problem, run, run.beliefs, *given)
         return found.run, found.q
 
@@ -203,17 +204,16 @@ class Auto(BayesEstimator):
         options: ExactLinkOptions,
     ) -> Fit:
         """Join the pool by links; `whole` ended in `run`."""
-        links, implied, gold = by_row.link_codes, by_row.implied, by_row.gold_codes
-        if links is None or implied is None or p.shape[1] < 2:
-            q = clamp(np.array(units.to_tasks(p)), gold)
+        implied = by_row.implied
+        if implied is None or p.shape[1] < 2:
+            q = clamp(np.array(units.to_tasks(p)), by_row.gold_codes)
             return Fit(run._replace(q=q), q)
         scores = np.log(np.maximum(units.to_tasks(p), 1e-300))
         if units.representative is not None:
             is_first = np.zeros(len(scores), dtype=bool)
             is_first[units.representative] = True
             scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
-        given = (links, implied, gold, options, self._stopping)
-        return exact_links.fit_scores(whole, run, scores, *given)
+        return exact_links.fit_scores(whole, run, scores, implied, options, self._stopping)
 
     def _publish_fit(self, found: Fit, inputs: Inputs, by_row: Inputs, rows: Patterns) -> None:
         """Label tasks, and see workers by the probabilities."""

@@ -33,10 +33,14 @@ class Inputs(NamedTuple):
     links: Links | None
     gold: Gold | None
     given_codes: LinkCodes | None  # every link, as given
-    link_codes: LinkCodes | None  # the links to use: checked, contradictions dropped if asked
     gold_codes: GoldCodes | None
     implied: Implications | None  # what follows from the links to use and from gold
     elsewhere: TasksElsewhere | None = None  # beside those of `responses`
+
+    @property
+    def link_codes(self) -> LinkCodes | None:
+        """The links to use: checked, contradictions dropped if asked."""
+        return None if self.implied is None else self.implied.given
 
 
 def read_and_check_inputs(
@@ -65,16 +69,14 @@ def read_and_check_inputs(
         )
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
     if pairs is None or not len(pairs):
-        return Inputs(crowd, pairs, known, None, None, gold_codes, None)
+        return Inputs(crowd, pairs, known, None, gold_codes, None)
     given_codes = pairs.on(crowd.tasks)
     firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
     implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
-    codes = given_codes
     if on_contradiction not in CONTRADICTIONS or not implied.surely_hold():
         from tiebreak.links.check import check
 
-        codes, implied = check(
-            given_codes,
+        implied = check(
             implied,
             crowd.tasks,
             classes=crowd.classes,
@@ -83,7 +85,7 @@ def read_and_check_inputs(
             may_break=may_break,
             asker=asker,
         )
-    return Inputs(crowd, pairs, known, given_codes, codes, gold_codes, implied)
+    return Inputs(crowd, pairs, known, given_codes, gold_codes, implied)
 
 
 def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | None, Gold | None]:

@@ -155,7 +155,6 @@ def patterns_of(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
 def to_patterns(inputs: Inputs, patterns: Patterns) -> Inputs:
     """Return the inputs with patterns in the place of tasks."""
     return inputs._replace(
-        link_codes=patterns.links(inputs.link_codes),
         implied=patterns.implied(inputs.implied),
         gold_codes=patterns.gold(inputs.gold_codes),
     )
@@ -194,15 +193,14 @@ def fit_links_and_gold(
 ) -> Fit:
     """Go on from plain VB with what the inputs hold."""
     gold = inputs.gold_codes
-    links = inputs.link_codes
     implied = inputs.implied
     run, beliefs = plain
-    if links is not None and implied is not None and problem.n_classes > 1:
+    if implied is not None and problem.n_classes > 1:
         if isinstance(options, MeanFieldOptions):
             from tiebreak.inference.tasks import mean_field
 
-            return mean_field.fit(problem, run, links, implied, gold, options, stopping, honesty)
-        given = (links, implied, gold, options, stopping, honesty)
+            return mean_field.fit(problem, run, implied, options, stopping, honesty)
+        given = (implied, options, stopping, honesty)
         is_given = not origin.is_cold
         return exact_links.fit(
             problem, run, beliefs, *given, is_warm=origin.is_warm, is_given=is_given

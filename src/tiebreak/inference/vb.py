@@ -36,7 +36,7 @@ from tiebreak.kernels.layout import (
     rounder_for,
 )
 from tiebreak.kernels.sweeper import DirichletStep, Logs, Sweeper
-from tiebreak.links.graph import Implications, LinkCodes
+from tiebreak.links.graph import Implications
 
 if TYPE_CHECKING:
     from tiebreak.inference.calibration import Calibration
@@ -175,12 +175,6 @@ class Patterns(NamedTuple):
         if gold is None or self.pattern is None:
             return gold
         return gold._replace(task=self.pattern[gold.task])
-
-    def links(self, links: LinkCodes | None) -> LinkCodes | None:
-        """Return links by pattern; these stand in the order of their tasks, so left stays left."""
-        if links is None or self.pattern is None:
-            return links
-        return links._replace(left=self.pattern[links.left], right=self.pattern[links.right])
 
     def implied(self, implied: Implications | None) -> Implications | None:
         """Return what links imply by row: each task that has a link has a row of its own."""

@@ -210,7 +210,7 @@ def _spread(model: Any) -> Spread:
     show them.
     """
     crowd = model.responses_
-    nothing = Inputs(crowd, None, None, None, None, None, None)
+    nothing = Inputs(crowd, None, None, None, None, None)
     votes, moves = _votes_of(model)
     if "_warm_start" in vars(model):
         warm = model._warm_start

@@ -304,7 +304,7 @@ class Stream:
         if links is not None:
             implied = self._imply(links, self._gold_among(tied))
             names = Ids([self.tasks.names[slot] for slot in tied.tolist()])
-            check(links, implied, names, classes=Ids(self.classes))
+            check(implied, names, classes=Ids(self.classes))
 
     # When tasks are fitted
 
@@ -540,7 +540,7 @@ class Stream:
             return run, label, clamp(by_class, gold)
         given = self.template.link_options
         options = ExactLinkOptions(decode=getattr(given, "decode", None))
-        ascents = Ascents(problem, links, self._imply(links, gold), gold, options, stopping)
+        ascents = Ascents(problem, self._imply(links, gold), options, stopping)
         end = ascents.ascend_warm(Run(q, vb.implied_beliefs(problem, q), [], 0, converged=False))
         by_class = joint_probabilities(problem, ascents.setup, end.run, found, n_given)
         label, _ = likeliest(by_class)

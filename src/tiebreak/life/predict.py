@@ -425,17 +425,16 @@ def _set_up(model: Any, union: Union, problem: Problem, options: ExactLinkOption
     codes = union.links.on(union.tasks)
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
     implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
-    checked = check(
-        codes,
+    implied = check(
         implied,
         union.tasks,
         classes=model.classes_,
         links=union.links,
         on_contradiction=model.on_contradiction,
     )
-    setup = set_up(problem, checked.codes, checked.implied, union.gold, options)
+    setup = set_up(problem, implied, options)
     if options.error == "learn" and getattr(model, "link_errors_", None):
-        soft = union.links.select(checked.codes.row[~setup.hard])
+        soft = union.links.select(implied.given.row[~setup.hard])
         setup.exact.set_log_odds(link_odds(model, replace(soft, weight=None)))
     return setup
 

@@ -17,7 +17,6 @@ from tiebreak.links.graph import (
     Conflict,
     Implications,
     Known,
-    LinkCodes,
     each_once,
     places_in,
 )
@@ -27,13 +26,6 @@ from tiebreak.options import CONTRADICTIONS, require_word
 SIGNS = {True: "=", False: "≠"}
 SHOWN_ENDS = 4  # tasks shown at either end of a long chain
 SHOWN_PLACES = 6
-
-
-class Checked(NamedTuple):
-    """The links to use, and what follows from them."""
-
-    codes: LinkCodes
-    implied: Implications
 
 
 class Names(Protocol):
@@ -54,7 +46,6 @@ def write_chain(tasks: Names, steps: Sequence[ChainStep]) -> str:
 
 
 def check(
-    codes: LinkCodes,
     implied: Implications,
     tasks: Ids,
     *,
@@ -63,8 +54,8 @@ def check(
     on_contradiction: OnContradiction = "error",
     may_break: bool = False,
     asker: Asker = "fit",
-) -> Checked:
-    """Return the links if those that hold for sure can all hold, else raise LinkError.
+) -> Implications:
+    """Return what follows from the links if all that hold for sure can hold; else LinkError.
 
     A cannot-link between tasks that must-links join is an error, or is dropped and counted.
     Cannot-links that no choice of classes satisfies, or that known labels contradict, are always
@@ -72,10 +63,8 @@ def check(
 
     Parameters
     ----------
-    codes, tasks
-        Links in the codes of these tasks: see `Links.on`.
-    implied
-        What follows from them and from known labels: see `link_graph.imply`.
+    implied, tasks
+        What follows from links and known labels, in the codes of these tasks: see `graph.imply`.
     classes, links
         Where the names of classes, the files and the lines in messages come from.
     may_break
@@ -90,7 +79,6 @@ def check(
         if on_contradiction == "error":
             raise _Refusals(implied, tasks, classes, links, asker).contradiction()
         note("links-dropped", n=len(conflicts))
-        codes = codes.keep(~np.isin(codes.row, implied.links.row[conflicts]))
         implied = implied.without_contradictions()
     refusals = _Refusals(implied, tasks, classes, links, asker)
     must_hold = not (may_break and on_contradiction == "drop")
@@ -98,7 +86,7 @@ def check(
         refusals.refuse_too_few_classes()
     if implied.known is not None:
         refusals.refuse_known(implied.known, must_hold=must_hold)
-    return Checked(codes, implied)
+    return implied
 
 
 class _Refusals(NamedTuple):

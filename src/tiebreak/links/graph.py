@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.data.gold import GoldCodes
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 
 if TYPE_CHECKING:
@@ -104,10 +105,7 @@ def distinct(
     size = np.where(soft, 0.0 if weight is None else weight, 1.0)
     signed = np.where(must, size, -size)
     says = np.where(soft, 2, must)
-    order = np.lexsort((signed, says, source, high, low))
-    keys = [key[order] for key in (low, high, source, says)]
-    differs = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    start = np.flatnonzero(np.append(True, differs)[: len(order)])
+    order, start = runs_of_equal((low, high, source, says), signed)
     total = np.add.reduceat(signed[order], start)
     total[np.abs(total) <= ROUNDING * np.add.reduceat(size[order], start)] = 0.0
     at = order[start]
@@ -119,6 +117,18 @@ def distinct(
         None if who is None else source[at],
         np.minimum.reduceat(order, start),
     )
+
+
+def runs_of_equal(
+    keys: tuple[npt.NDArray[Any], ...], within: npt.NDArray[Any] | None = None
+) -> tuple[Offsets, Offsets]:
+    """Return rows in the order of these keys, and where each run of equal rows begins.
+
+    Equal rows stay in their order, or stand in that of `within`.
+    """
+    order = np.lexsort((*(() if within is None else (within,)), *keys[::-1]))
+    differs = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    return order, np.flatnonzero(np.append(True, differs)[: len(order)])
 
 
 def each_once(values: AnyCodes) -> AnyCodes:
@@ -368,6 +378,8 @@ class Implications:
     """
 
     task: Codes  # (n_linked,) the tasks that links name, sorted; what follows goes by place in it
+    given: LinkCodes  # all links
+    gold: GoldCodes | None  # all known labels, of tasks without links too
     links: LinkCodes  # those that hold for sure, ends by place
     n_classes: int
     closure: Closure
@@ -453,9 +465,11 @@ class Implications:
 
     def without_contradictions(self) -> Implications:
         """Return the same without the cannot-links that must-links contradict."""
-        kept = np.delete(np.arange(self.links.n_links), self.closure.conflicts)
+        conflicts = self.closure.conflicts
+        kept = np.delete(np.arange(self.links.n_links), conflicts)
         return replace(
             self,
+            given=self.given.keep(~np.isin(self.given.row, self.links.row[conflicts])),
             links=self.links.keep(kept),
             closure=self.closure._replace(conflicts=kept[:0]),
             odd=np.searchsorted(kept, self.odd),
@@ -463,7 +477,9 @@ class Implications:
 
     def renumbered(self, code: Codes) -> Implications:
         """Return the same for tasks that have other codes now: code[task], in the same order."""
-        return replace(self, task=code[self.task])
+        given = self.given._replace(left=code[self.given.left], right=code[self.given.right])
+        gold = None if self.gold is None else self.gold._replace(task=code[self.gold.task])
+        return replace(self, task=code[self.task], given=given, gold=gold)
 
     def _chains(self, places: Offsets, *, two_classes: bool) -> Chains:
         from tiebreak.links.chains import Chains
@@ -479,7 +495,7 @@ def imply(
     *,
     tasks: Codes | None = None,
     firm: Mask | None = None,
-    gold: tuple[Codes, Codes] | None = None,
+    gold: GoldCodes | None = None,
 ) -> Implications:
     """Find what follows from links and known labels.
 
@@ -490,7 +506,7 @@ def imply(
     firm
         (n_links,) which links hold for sure; None: those without weight.
     gold
-        Known tasks and their classes.
+        Known labels.
     """
     task = links.tasks() if tasks is None else tasks
     sure = links.keep(links.is_hard if firm is None else firm)._replace(weight=None).among(task)
@@ -499,10 +515,7 @@ def imply(
     known = None
     group_class = np.full(closure.n_groups, OPEN, np.int32)
     if gold is not None:
-        gold_task, gold_label = gold
-        is_linked = np.isin(gold_task, task)
-        place = np.searchsorted(task, gold_task[is_linked]).astype(np.int32)
-        known = propagate(closure, place, gold_label[is_linked], n_classes, tied)
+        known = propagate(closure, *gold.among(task), n_classes, tied)
         group_class = known.group_class
     group, left, right = closure.group, closure.left, closure.right
     flip = np.zeros(len(task), dtype=np.int32)
@@ -515,9 +528,8 @@ def imply(
         left = right = np.empty(0, dtype=np.int32)
         odd = np.flatnonzero(~sure.must & (flip[sure.left] == flip[sure.right]))
         odd = np.setdiff1d(odd, closure.conflicts)
-    return Implications(
-        task, sure, n_classes, closure, known, group, flip, left, right, group_class, odd
-    )
+    found = closure, known, group, flip, left, right, group_class, odd
+    return Implications(task, links, gold, sure, n_classes, *found)
 
 
 # -- known labels ----------------------------------------------------------------------------------

@@ -433,9 +433,7 @@ def _last_given(links: Links) -> tuple[Offsets, int]:
     low = np.minimum(links.left, links.right)
     high = np.maximum(links.left, links.right)
     who = np.full(len(links), MISSING) if links.who is None else links.who
-    order = np.lexsort((who, links.must, high, low))  # stable: equal ones stay in their order
-    keys = np.stack([column[order] for column in (low, high, links.must, who)])
-    start = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(links)])
+    order, start = link_graph.runs_of_equal((low, high, links.must, who))
     first = order[start]
     in_turn = np.argsort(first)
     if links.weight is None or len(first) == len(links):

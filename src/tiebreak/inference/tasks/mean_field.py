@@ -195,18 +195,18 @@ def approach_strength(ascent: Ascent, q: Floats, strength: float) -> Run:
 def fit(
     plain: Problem,
     start: Run,
-    links: LinkCodes,
     implied: Implications,
-    gold: GoldCodes | None,
     options: MeanFieldOptions,
     stopping: Stopping,
     honesty: Honesty,
 ) -> Fit:
     """Fit the paper's way from where plain VB ended, at one strength or at the best of the grid."""
     n_tasks = plain.tasks.n_tasks
+    links = implied.given
+    gold = implied.gold
     closure = options.closure and links.weight is None
     if closure and gold is not None:
-        gold = known_tasks(gold, implied)
+        gold = known_tasks(implied)
     groups = closed_groups(implied) if closure else given_groups(links)
     role = vb.roles(n_tasks, gold, groups.task)
     unpaid = _unpaid(links, len(role))

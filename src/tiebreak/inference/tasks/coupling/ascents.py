@@ -17,8 +17,7 @@ from tiebreak.inference.tasks.coupling.plan import log_odds_of, odds_of_copies
 from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.kernels.sweeper import Sweeper
-from tiebreak.links import graph as link_graph
-from tiebreak.links.graph import Implications, LinkCodes
+from tiebreak.links.graph import Implications, LinkCodes, imply
 from tiebreak.options import ExactLinkOptions
 
 if TYPE_CHECKING:
@@ -35,19 +34,14 @@ class Setup(NamedTuple):
     known: GoldCodes  # gold, and what follows from it
 
 
-def set_up(
-    plain: Problem,
-    links: LinkCodes,
-    implied: Implications,
-    gold: GoldCodes | None,
-    options: ExactLinkOptions,
-) -> Setup:
+def set_up(plain: Problem, implied: Implications, options: ExactLinkOptions) -> Setup:
     """Set up joint inference; say which links are hard, and what is known or follows."""
     wrong, right = options.error_prior
     error = wrong / (wrong + right) if options.error == "learn" else options.error
     assert not isinstance(error, str)  # checked by the options
+    links = implied.given
     log_odds, hard = log_odds_of(links, error, plain.n_classes)
-    known = known_tasks(gold, implied)
+    known = known_tasks(implied)
     tasks = vb.with_known(plain, known).tasks
     n_subtypes = plain.n_states // plain.n_classes
     kind = ExactLinks if n_subtypes == 1 else partial(SubtypeLinks, n_subtypes=n_subtypes)
@@ -64,12 +58,12 @@ def set_up(
     return Setup(exact, hard, known)
 
 
-def known_tasks(gold: GoldCodes | None, implied: Implications) -> GoldCodes:
+def known_tasks(implied: Implications) -> GoldCodes:
     """Return the tasks whose class is known or follows from known ones, and their classes."""
     task, label = implied.known_labels()
-    if gold is not None:
-        task, first = np.unique(np.concatenate([gold.task, task]), return_index=True)
-        label = np.concatenate([gold.label, label])[first]
+    if implied.gold is not None:
+        task, first = np.unique(np.concatenate([implied.gold.task, task]), return_index=True)
+        label = np.concatenate([implied.gold.label, label])[first]
     return GoldCodes(task.astype(np.int32), label.astype(np.int32))
 
 
@@ -109,20 +103,17 @@ class Ascents:
     def __init__(
         self,
         plain: Problem,
-        links: LinkCodes,
         implied: Implications,
-        gold: GoldCodes | None,
         options: ExactLinkOptions,
         stopping: Stopping,
         n_sources: int | None = None,
     ) -> None:
         self.plain = plain
-        self.links = links
         self.implied = implied
-        self.gold = gold
+        self.links = links = implied.given
         self.options = options
         self.stopping = stopping
-        self.setup = set_up(plain, links, implied, gold, options)
+        self.setup = set_up(plain, implied, options)
         if n_sources is None:
             n_sources = 1 if links.who is None else int(links.who.max(initial=-1)) + 2
         self.n_sources = n_sources
@@ -178,8 +169,8 @@ class Ascents:
     def of_part(self, links: LinkCodes) -> Ascents:
         """Return the same with some of the links."""
         firm = np.zeros(links.n_links, dtype=bool) if self.options.is_soft else links.is_hard
-        implied = link_graph.imply(links, self.plain.n_classes, firm=firm, gold=self.gold)
-        given = (self.plain, links, implied, self.gold, self.options, self.stopping)
+        implied = imply(links, self.plain.n_classes, firm=firm, gold=self.implied.gold)
+        given = (self.plain, implied, self.options, self.stopping)
         return Ascents(*given, n_sources=self.n_sources)
 
 

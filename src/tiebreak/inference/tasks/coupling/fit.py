@@ -34,9 +34,7 @@ def fit(
     plain: Problem,
     start: Run,
     beliefs: Beliefs,
-    links: LinkCodes,
     implied: Implications,
-    gold: GoldCodes | None,
     options: ExactLinkOptions,
     stopping: Stopping,
     honesty: Honesty,
@@ -55,25 +53,25 @@ def fit(
     beliefs
         Those of plain VB, which has seen neither links nor labels.
     implied
-        What follows from hard links and from gold.
+        Links and gold, and what follows from them.
     is_given
         The caller said where to start, so that no other start is tried.
     """
-    if options.error == "learn" and links.weight is not None:
+    if options.error == "learn" and implied.given.weight is not None:
         raise OptionError(
             "Weights already say how sure each link is, so ExactLinkOptions.error='learn' has "
             "nothing to find. Leave it out, or remove the weights."
         )
-    ascents = Ascents(plain, links, implied, gold, options, stopping)
+    ascents = Ascents(plain, implied, options, stopping)
     suspects: tuple[Codes, ...] = ()
     if is_warm:
         best = ascents.ascend_warm(start)
-    elif is_given or (gold is None and not _ties_three(links, plain.n_classes)):
+    elif is_given or (implied.gold is None and not _ties_three(implied.given, plain.n_classes)):
         best = ascents.ascend(ascents.start_at(start))
     else:
         from tiebreak.inference.tasks.coupling.starts import best_mode
 
-        best, suspects = best_mode(ascents, start, gold, honesty.dependence)
+        best, suspects = best_mode(ascents, start, honesty.dependence)
     found = calibration.choose(plain, beliefs, honesty, _evidence(ascents))
     q = joint_probabilities(plain, ascents.setup, best.run, found)
     return _fitted(ascents, best.run, q)._replace(calibration=found, uncertain=suspects)
@@ -83,9 +81,7 @@ def fit_scores(
     plain: Problem,
     run: Run,
     scores: Floats,
-    links: LinkCodes,
     implied: Implications,
-    gold: GoldCodes | None,
     options: ExactLinkOptions,
     stopping: Stopping,
 ) -> Fit:
@@ -96,12 +92,12 @@ def fit_scores(
     plain, run
         Plain VB and where it ended: error rates of links, if they are to be learnt, come from it.
     """
-    ascents = Ascents(plain, links, implied, gold, options, stopping)
+    ascents = Ascents(plain, implied, options, stopping)
     exact = ascents.setup.exact
     if options.error == "learn":
         from tiebreak.inference.tasks.coupling.starts import best_mode
 
-        best_mode(ascents, run, gold)
+        best_mode(ascents, run)
     q = softmax(scores)
     q[exact.task] = exact.probabilities(scores[exact.task])
     q = clamp(q, ascents.setup.known)
@@ -176,7 +172,7 @@ def _evidence(ascents: Ascents) -> Evidence:
     else:
         log_odds, hard = log_odds_of(links, None if error is None else float(error))
         wrong = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
-    return Evidence(links, wrong, ascents.gold)
+    return Evidence(links, wrong, ascents.implied.gold)
 
 
 # -- decoding --------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ class LinkedGroups(NamedTuple):
 
 
 def best_mode(
-    ascents: Ascents, start: Run, gold: GoldCodes | None, dependence: float = DEPENDENCE
+    ascents: Ascents, start: Run, dependence: float = DEPENDENCE
 ) -> tuple[End, tuple[Codes, ...]]:
     """Ascend from the start with the highest bound; return also groups that may be another class.
 
@@ -79,7 +79,8 @@ def best_mode(
     known = ascents.setup.known
     classes = vb.class_probabilities(plain, start.q)
     sure = sureness(classes)
-    groups = linked_groups(ascents.links, ascents.implied, sure, known)
+    groups = linked_groups(ascents.implied, sure, known)
+    gold = ascents.implied.gold
     against = gold is not None and contradicts(classes, gold)
     from_plain = ascents.start_at(start)
     if not groups.needs_starts and not against:
@@ -198,15 +199,13 @@ def sureness(q: Floats) -> Floats:
     return np.asarray(logs[:, 1] - logs[:, 0])
 
 
-def linked_groups(
-    links: LinkCodes, implied: Implications, sure: Floats, known: GoldCodes
-) -> LinkedGroups:
+def linked_groups(implied: Implications, sure: Floats, known: GoldCodes) -> LinkedGroups:
     """Tie tasks along links, hard ones as `implied` says; of soft ones the surest count."""
     task = implied.task
     group = implied.group
     flip = implied.flip
-    if implied.links.n_links < links.n_links:
-        group, flip = _tied_softly(links.among(task), implied.n_classes, sure[task])
+    if implied.links.n_links < implied.given.n_links:
+        group, flip = _tied_softly(implied.given.among(task), implied.n_classes, sure[task])
     size = np.bincount(group)
     is_known = np.zeros(len(size), dtype=bool)
     is_known[group[np.isin(task, known.task)]] = True
