@@ -17,7 +17,7 @@ from tiebreak.links.check import check
 from tiebreak.links.graph import LinkCodes, imply
 from tiebreak.wording import Source
 
-FILE = Source("links.csv", lambda row: row + 2)
+FILE = Source("links.csv", lambda row: f"links.csv, line {row + 2}")
 CLASSES = Ids(["cat", "dog", "emu", "fox", "gnu"])
 
 

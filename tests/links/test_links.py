@@ -21,7 +21,7 @@ from tiebreak.errors import LinkError
 from tiebreak.links import Links
 from tiebreak.wording import Source
 
-FILE = Source("links.csv", lambda row: row + 2)
+FILE = Source("links.csv", lambda row: f"links.csv, line {row + 2}")
 
 
 def weighted(*rows: tuple[Any, ...]) -> Links:
