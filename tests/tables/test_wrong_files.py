@@ -16,8 +16,7 @@ from tables.said import refused
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.tables import read_gold, read_responses
-from tiebreak.tables.plain import not_text
-from tiebreak.tables.source import CHUNK, read_content
+from tiebreak.tables.source import CHUNK, not_text, read_content
 
 HEADER = "task,worker,label\n"
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tiebreak.errors import InputError
+from tiebreak.tables.source import CHUNK, not_text
 
-CHUNK = 1 << 20
 NEAR_END = 64  # characters; an error this close to the end of the buffer may be a cut
 BLANKS = " \t\r\n"
 RELEASED = 1 << 26  # bytes; of a mapped file, pages that were read are given back at this step
@@ -141,8 +141,6 @@ class _Buffer:
         try:
             fresh = self._decoder.decode(piece, final=self._offset >= len(self._data))
         except UnicodeDecodeError:
-            from tiebreak.tables.plain import not_text
-
             raise not_text(self._name, self._data) from None
         self._release()
         self._text = self._text[self._at :] + fresh

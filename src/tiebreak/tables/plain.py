@@ -5,7 +5,6 @@ In CSV every field is text, and only an empty one is missing. JSON and Parquet a
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import mmap
@@ -26,12 +25,12 @@ from tiebreak.tables.columns import EXTRAS, PREFIX, TASK, positions_of, squashed
 from tiebreak.tables.json_stream import json_records, line_of_record
 from tiebreak.tables.source import (
     BYTE_ORDER_MARK,
-    CHUNK,
     Content,
     RecordFinder,
     RecordPlace,
     TableFiles,
     format_of,
+    not_text,
     opened,
     source_of,
     text_of,
@@ -379,23 +378,6 @@ def _line_of_row(delimiter: str, data: memoryview, row: int) -> int:
     if found is None:
         raise InputError("no-such-row", row=row)
     return found[0]
-
-
-def not_text(name: str, data: memoryview) -> InputError:
-    """Describe the first byte that is not UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    line = 1
-    for start in range(0, len(data), CHUNK):
-        chunk = bytes(data[start : start + CHUNK])
-        pending = len(decoder.getstate()[0])
-        try:
-            decoder.decode(chunk, final=start + CHUNK >= len(data))
-        except UnicodeDecodeError as error:
-            at = start - pending + error.start
-            line += chunk[: max(0, error.start - pending)].count(b"\n")
-            return InputError("not-utf-8", file=name, line=line, offset=at, byte=data[at])
-        line += chunk.count(b"\n")
-    return InputError("not-utf-8", file=name, line=1, offset=0, byte=data[0])
 
 
 # JSON

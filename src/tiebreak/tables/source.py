@@ -7,6 +7,7 @@ p*.csv             by name; a file with this    s3://b/x/*    on any file system
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import fnmatch
 import glob
@@ -430,6 +431,23 @@ def text_of(data: memoryview, errors: str = "replace") -> io.TextIOWrapper:
 
     stream: Any = pa.BufferReader(pa.py_buffer(data))  # makes no copy of all of it
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
+
+
+def not_text(name: str, data: memoryview) -> InputError:
+    """Describe the first byte that is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = 1
+    for start in range(0, len(data), CHUNK):
+        chunk = bytes(data[start : start + CHUNK])
+        pending = len(decoder.getstate()[0])
+        try:
+            decoder.decode(chunk, final=start + CHUNK >= len(data))
+        except UnicodeDecodeError as error:
+            at = start - pending + error.start
+            line += chunk[: max(0, error.start - pending)].count(b"\n")
+            return InputError("not-utf-8", file=name, line=line, offset=at, byte=data[at])
+        line += chunk.count(b"\n")
+    return InputError("not-utf-8", file=name, line=1, offset=0, byte=data[0])
 
 
 def _near_name(path: Path) -> str | None:
