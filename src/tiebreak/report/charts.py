@@ -4,7 +4,8 @@ A chart is made from plain numbers and knows nothing of models. It has neither s
 style, so that a strict Content-Security-Policy lets it pass; its colours come from `charts.css`, by
 class, and follow the page into dark mode.
 
->>> chart = bars("Labels", "How often each was given.", ("label", "given"), [("cat", 3)], [3.0])
+>>> words = ("Labels", "How often each was given.")
+>>> chart = bars(words, ("label", "given"), [("cat", 3)], [3.0])
 >>> "<title" in chart.svg() and "<table" in chart.html()
 True
 """
