@@ -16,9 +16,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import NAMES, by_bound
 
 import tiebreak as tb
-from tiebreak.decide import votes as planning
 from tiebreak.decide.accuracy import estimate_accuracy
 from tiebreak.decide.costs import read_cost_matrix
+from tiebreak.decide.value import costs_after
 
 DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
 RATES = (0.1, 0.2, 0.3, 0.5)
@@ -277,9 +277,8 @@ def more_votes() -> dict[str, Any]:
             chosen = rank == n_first + more
             sequence[task[chosen], more] = worker[chosen]
         matrix = read_cost_matrix(None, before.classes_)
-        planned = planning._costs_after(
-            before, matrix, np.arange(responses.n_tasks), sequence
-        ).mean(axis=0)
+        every = np.arange(responses.n_tasks)
+        planned = costs_after(before, matrix, every, sequence).mean(axis=0)
         found[name] = {
             "votes": n_first,
             "now": float(planned[0]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ from scipy.stats import beta
 import tiebreak as tb
 from tiebreak import decide, simulate
 from tiebreak.data.ids import Ids
-from tiebreak.decide import accuracy, cross_fit, votes
-from tiebreak.decide.costs import read_cost_matrix
+from tiebreak.decide import read_cost_matrix
+from tiebreak.decide.accuracy import Stated, estimate_accuracy
 from tiebreak.inference.calibration import Calibration
 from tiebreak.kernels.arrays import softmax
 
@@ -112,7 +112,7 @@ def test_costs_that_cannot_be_are_refused(source: Any, message: str) -> None:
 
 
 def test_a_model_that_was_not_fitted_is_refused() -> None:
-    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
+    with pytest.raises(tb.errors.NotFittedError):
         tb.VariationalBayes().decide()
 
 
@@ -120,21 +120,22 @@ def test_a_model_that_was_not_fitted_is_refused() -> None:
 
 
 def test_costs_after_votes_are_those_of_all_answers() -> None:
-    """Two votes on one task: every pair of answers, each with its best decision."""
+    """Two votes on each task: every pair of answers, each with its best decision."""
     model = tb.VariationalBayes(calibrate="none").fit(CROWD.responses)
-    costs = read_cost_matrix(COSTS, model.classes_)
-    tasks = np.arange(5)
-    sequence = votes._sequences(model, tasks, np.arange(8, dtype=np.int32), 2)
-    after = votes._costs_after(model, costs, tasks, sequence)
-    for i in tasks:
-        q = model.probabilities_[i]
-        first, second = model.confusion_[sequence[i]]
+    plan = decide.plan_votes(model, COSTS, limit=0.0, most_votes=2)
+    asked: dict[Any, list[int]] = {}
+    gained: dict[Any, float] = {}
+    for vote in plan.votes:
+        asked.setdefault(vote.task, []).append(int(model.workers_.codes([vote.worker])[0]))
+        gained[vote.task] = gained.get(vote.task, 0.0) + vote.gain
+    assert any(len(workers) == 2 for workers in asked.values())
+    for task, workers in asked.items():
+        q = model.probabilities_[int(model.tasks_.codes([task])[0])]
         expected = 0.0
-        for one, two in product(range(3), repeat=2):
-            joint = q * first[:, one] * second[:, two]
-            expected += (joint @ COSTS).min()
-        assert after[i, 2] == pytest.approx(expected)
-        assert after[i, 0] >= after[i, 1] >= after[i, 2]
+        for answers in product(range(3), repeat=len(workers)):
+            said = [model.confusion_[w][:, k] for w, k in zip(workers, answers, strict=True)]
+            expected += (q * np.prod(said, axis=0) @ COSTS).min()
+        assert (q @ COSTS).min() - gained[task] == pytest.approx(expected)
 
 
 def test_nobody_is_asked_twice_for_one_task() -> None:
@@ -200,13 +201,12 @@ def test_shared_errors_make_further_votes_worth_less() -> None:
     apart = tb.VariationalBayes(calibrate="none").fit(CROWD.responses)
     together = tb.VariationalBayes(calibrate="votes", dependence=0.9).fit(CROWD.responses)
     together.probabilities_ = apart.probabilities_
-    costs = read_cost_matrix(None, apart.classes_)
-    tasks = np.arange(80)
-    sequence = votes._sequences(apart, tasks, np.arange(8, dtype=np.int32), 3)
-    first = votes._costs_after(apart, costs, tasks, sequence).sum(axis=0)
-    second = votes._costs_after(together, costs, tasks, sequence).sum(axis=0)
-    assert first[0] == pytest.approx(second[0])
-    assert (first[1:] < second[1:]).all()
+    for n in (1, 3):
+        first, second = (
+            decide.plan_votes(model, limit=0.0, most_votes=n) for model in (apart, together)
+        )
+        assert first.cost_now == pytest.approx(second.cost_now)
+        assert first.cost_after < second.cost_after
 
 
 # How many are right
@@ -215,20 +215,15 @@ def test_shared_errors_make_further_votes_worth_less() -> None:
 def test_probabilities_at_another_scale_are_those_of_another_fit() -> None:
     other = tb.VariationalBayes(dependence=0.7).fit(CROWD.responses)
     stated = MODEL.decide().stated
-    moved = Calibration(0.7, 1.0)
-    found = accuracy._by_scale(
-        stated._replace(calibration=Calibration(0.35, 1.0, 0.0, 0.0)), np.arange(80, dtype=np.int32)
-    )
-    assert found[0] == pytest.approx(stated.q.max(axis=1))
     scores = np.log(stated.q) / Calibration(0.35).scale(stated.n_responses)[:, None]
-    again = softmax(scores, moved.scale(stated.n_responses))
+    again = softmax(scores, Calibration(0.7).scale(stated.n_responses))
     assert again == pytest.approx(other.probabilities_)
 
 
 def test_what_is_known_for_sure_leaves_only_chance() -> None:
     stated = MODEL.decide().stated
     for found in (None, Calibration(0.35, 1.0, 0.0, 0.0)):
-        estimate = accuracy.estimate_accuracy(stated._replace(calibration=found), 0.9)
+        estimate = estimate_accuracy(stated._replace(calibration=found), 0.9)
         top = stated.q.max(axis=1)
         width = 1.6449 * np.sqrt((top * (1.0 - top)).mean() / 80)
         assert estimate.expected == pytest.approx(top.mean())
@@ -297,7 +292,7 @@ def test_what_is_promised_is_kept_within_two_points_where_probabilities_are_cali
             decided = model.decide(abstain_rate=rate)
             label = decided.stated.label.copy()
             label[model.tasks_.codes(list(known))] = -1
-            found = accuracy.estimate_accuracy(decided.stated._replace(label=label), 0.9)
+            found = estimate_accuracy(decided.stated._replace(label=label), 0.9)
             realised = _realised(made, decided, known)
             kept.append(realised >= found.promised - 0.02)
             as_expected.append(realised >= found.expected - 0.02)
@@ -335,29 +330,30 @@ def test_promises_hold_where_all_who_err_give_the_same_wrong_class() -> None:
             label = decided.stated.label.copy()
             label[model.tasks_.codes(list(known))] = -1
             others = decided.stated._replace(label=label)
-            kept.append(realised >= accuracy.estimate_accuracy(others, 0.9).low)
+            kept.append(realised >= estimate_accuracy(others, 0.9).low)
             alone = others._replace(recount=None)
-            by_scale_alone.append(realised >= accuracy.estimate_accuracy(alone, 0.9).low)
+            by_scale_alone.append(realised >= estimate_accuracy(alone, 0.9).low)
     assert np.mean(kept) >= 0.8  # 0.95 is meant; crowds are few, and rates share one
     assert np.mean(by_scale_alone) < np.mean(kept)
 
 
 def test_known_tasks_and_what_the_model_says_make_a_beta() -> None:
-    by_scale = np.array([0.85, 0.95])
-    found = accuracy._by_known(by_scale, 40, 30, 10**9, 0.9)
-    # mean 0.9, variance 0.0025: worth 35 known tasks, of which 10 count
-    assert found.expected == pytest.approx((9.0 + 30.0 + 0.5) / 51.0)
-    assert found.low == pytest.approx(beta.ppf(0.05, 39.5, 11.5), abs=1e-6)
-    assert found.high == pytest.approx(beta.ppf(0.95, 39.5, 11.5), abs=1e-6)
-    assert found.promised == pytest.approx(beta.ppf(0.2, 39.5, 11.5), abs=1e-6)
-    wide = np.array([0.5, 1.0])  # worth two: 0.75 · 0.25 / 0.0625 − 1
-    unsure = accuracy._by_known(wide, 40, 30, 10**9, 0.9)
-    assert unsure.expected == pytest.approx((1.5 + 30.0 + 0.5) / 43.0)
-    sure = accuracy._by_known(np.ones(2), 9, 9, 99, 0.9)
-    assert sure.low < 0.95
-    few = accuracy._by_known(by_scale, 40, 30, 20, 0.9)
-    assert few.low < found.low
-    assert few.high > found.high
+    def found(top: float, n: int, n_right: int, n_tasks: int = 100_000) -> Any:
+        q = np.tile([top, 1.0 - top], (n_tasks, 1))
+        label = np.zeros(n_tasks, dtype=np.int32)
+        return estimate_accuracy(
+            Stated(q, label, np.ones(n_tasks), None, None, lambda: (n, n_right)), 0.9
+        )
+
+    many = found(0.9, 40, 30)  # what the model says counts as ten more, Jeffreys as one
+    assert many.n_known == 40
+    assert many.expected == pytest.approx((9.0 + 30.0 + 0.5) / 51.0)
+    for name, at in (("low", 0.05), ("high", 0.95), ("promised", 0.2)):
+        assert getattr(many, name) == pytest.approx(beta.ppf(at, 39.5, 11.5), abs=1e-4)
+    assert found(1.0, 9, 9, 99).low < 0.95
+    few = found(0.9, 40, 30, 20)
+    assert few.low < many.low
+    assert few.high > many.high
 
 
 def test_tasks_that_were_told_are_right() -> None:
@@ -365,57 +361,54 @@ def test_tasks_that_were_told_are_right() -> None:
     known = dict(list(made.gold.to_dict().items())[:200])
     model = tb.VariationalBayes().fit(made.responses, gold=known)
     stated = model.decide().stated
-    all_of_them = accuracy.estimate_accuracy(stated, 0.9)
+    all_of_them = estimate_accuracy(stated, 0.9)
     label = stated.label.copy()
     label[model.tasks_.codes(list(known))] = -1
-    others = accuracy.estimate_accuracy(stated._replace(label=label), 0.9)
+    others = estimate_accuracy(stated._replace(label=label), 0.9)
     for name in ("expected", "low", "high", "promised"):
         known_and_not = 0.4 + 0.6 * getattr(others, name)
         assert getattr(all_of_them, name) == pytest.approx(known_and_not)
 
 
 def test_a_known_task_is_counted_by_fits_that_were_not_told_its_class() -> None:
-    made = simulate.crowd(200, 10, 3, responses_per_task=4, random_state=1)
+    """The class of one known task is turned: only whether it counts as right may change."""
+    made = simulate.crowd(200, 10, 2, responses_per_task=4, random_state=1)
     known = dict(list(made.gold.to_dict().items())[:40])
     first, *_ = known
-    found = []
-    for label in ("c0", "c1", "c2"):
+    counts = []
+    for label in ("c0", "c1"):
         model = tb.VariationalBayes().fit(made.responses, gold=known | {first: label})
-        shared = cross_fit.cross_fit_of(model)
-        assert shared is not None
-        of_known = shared.known
-        assert of_known is not None
-        place = int(np.flatnonzero(of_known.task == model.tasks_.codes([first])[0])[0])
-        assert model.classes_[int(of_known.label[place])] == label
-        found.append(of_known.q[place])
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
-    assert np.abs(found[0].sum() - 1.0) < 1e-12
+        recount = model.decide().stated.recount
+        assert recount is not None
+        counts.append(recount())
+    assert [n for n, _ in counts] == [40, 40]
+    assert abs(counts[0][1] - counts[1][1]) == 1
 
 
-def test_known_tasks_are_fitted_once_for_each_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_tasks_are_fitted_once_for_each_fit() -> None:
+    fits: list[Any] = []
+
+    class Counted(tb.VariationalBayes):
+        def fit(self, *given: Any, **options: Any) -> Self:
+            fits.append(given)
+            return super().fit(*given, **options)
+
     made = simulate.crowd(200, 10, 3, responses_per_task=4, random_state=1)
     known = dict(list(made.gold.to_dict().items())[:40])
-    model = tb.VariationalBayes().fit(made.responses, gold=known)
-    fits: list[Any] = []
-    fit_again = cross_fit.fit_again
-
-    def counted(*given: Any) -> Any:
-        fits.append(given)
-        return fit_again(*given)
-
-    monkeypatch.setattr(cross_fit, "fit_again", counted)
+    model = Counted().fit(made.responses, gold=known)
+    fits.clear()
     decided = model.decide(abstain_rate=0.1)
     assert not fits  # nobody has asked
     before = decided.estimate_accuracy()
-    assert len(fits) == cross_fit.N_FOLDS
+    assert len(fits) == 4
     model.decide(abstain_rate=0.3).estimate_accuracy()
-    assert len(fits) == cross_fit.N_FOLDS
+    assert len(fits) == 4
     model.update([("new", "w1", "c0")], gold={"new": "c0"})
+    fits.clear()
     assert decided.estimate_accuracy() == before
-    assert len(fits) == cross_fit.N_FOLDS
+    assert not fits
     model.decide().estimate_accuracy()
-    assert len(fits) == 2 * cross_fit.N_FOLDS
+    assert len(fits) == 4
 
 
 def test_a_kept_model_promises_the_same_and_one_of_counts_by_scales(tmp_path: Path) -> None:
@@ -427,8 +420,8 @@ def test_a_kept_model_promises_the_same_and_one_of_counts_by_scales(tmp_path: Pa
     assert tb.load(tmp_path / "all.tbm").decide().estimate_accuracy() == expected
     model.save(tmp_path / "counts.tbm", keep="counts")
     stated = tb.load(tmp_path / "counts.tbm").decide().stated
-    by_scale = accuracy.estimate_accuracy(stated._replace(recount=None), 0.9)
-    assert accuracy.estimate_accuracy(stated, 0.9) == by_scale
+    by_scale = estimate_accuracy(stated._replace(recount=None), 0.9)
+    assert estimate_accuracy(stated, 0.9) == by_scale
 
 
 def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -> None:

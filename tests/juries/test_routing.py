@@ -8,7 +8,6 @@ from juries.crowds import fitted, made
 from refusals import refused
 
 import tiebreak as tb
-from tiebreak.decide.routing import _added_weight
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 
@@ -55,12 +54,18 @@ def test_known_tasks_are_done() -> None:
     assert set(crowd.some) <= done
 
 
-def test_one_more_run_adds_less_than_one_more_judge() -> None:
-    crowd = made().responses
-    first = _added_weight(crowd, 0, np.array([0.0]))[0]
-    later = _added_weight(crowd, 0, np.array([1.0, 1.2]))
-    assert first == 1.0
-    assert 0.0 < later[1] < later[0] < 0.3
+def test_one_more_run_is_worth_less_than_one_more_judge() -> None:
+    """A judge that has answered is asked again on fewer tasks than an equal one that has not."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(400):
+        said = [int(i % 2) ^ (rng.random() < 0.25) for _ in range(4)]
+        rows += [(i, f"j{j}", int(said[j])) for j in range(4) if j < 3 or i < 100]
+    model = fitted(tb.Responses.from_rows(rows))
+    plan = tb.decide.routing.plan(model, wrong=1.0, human=0.3, judge={"j3": 0.01})
+    asked = set(plan.rows("judge")["task"])
+    assert len(asked & set(range(100, 400))) > 50
+    assert not asked & set(range(100))
 
 
 @pytest.mark.parametrize(

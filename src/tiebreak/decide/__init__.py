@@ -2,9 +2,9 @@
 
 - `costs`: what each decision costs, by the true class
 - `accuracy`: how many decisions are right, and how far that is known
-- `cross_fit`: what a model says of known tasks where it has not seen their classes
+- `held_out`: what a model says of known tasks where it has not seen their classes
 - `decide`: the decision of least expected cost for each task, and who should look at which first
-- `value`: what one more answer is worth
+- `value`: what more answers are worth
 - `votes`: how many more votes until the expected cost is below a limit, on which tasks, by whom
 - `routing`: which tasks go to a human, which to one more judge, which are done
 """

@@ -21,7 +21,7 @@ from scipy.special import expit, logit, ndtr, ndtri
 from scipy.stats import beta
 
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class AccuracyEstimate(NamedTuple):
     """The share of right labels: as expected, an interval that holds it with `level`, a promise.
 
     `promised` is the figure to state: so many are right, or more, by four chances in five. It does
-    not hang on `level`. `n_known` says how many known tasks were counted for all of this.
+    not depend on `level`. `n_known` says how many known tasks were counted for all of this.
     """
 
     expected: float
@@ -74,31 +74,49 @@ def estimate_accuracy(stated: Stated, level: float) -> AccuracyEstimate:
     decided = np.flatnonzero(stated.label >= 0)
     if not len(decided):
         return AccuracyEstimate(np.nan, np.nan, np.nan, level, np.nan)
-    known = np.empty(0, dtype=np.int32) if stated.known is None else stated.known
-    others = decided[~np.isin(decided, known)]
-    if stated.recount is not None and len(others):
-        n, n_right = stated.recount()
-        if n:
-            mean, _ = _over_scales(stated, others)
-            found = _by_known(mean, n, n_right, len(others), level)
-            share = len(others) / len(decided)  # what was told is right
-            expected, low, high, promised = (1.0 - share * (1.0 - found[i]) for i in (0, 1, 2, 4))
-            return AccuracyEstimate(expected, low, high, level, promised, n)
-    mean, chance = _over_scales(stated, decided)
-    low, high, promised = (_quantile(mean, chance, at) for at in _quantiles(level))
-    return AccuracyEstimate(float(mean.mean()), low, high, level, promised)
-
-
-def _quantiles(level: float) -> tuple[float, float, float]:
-    """Return where the interval begins and ends, and where the promise is."""
     tail = (1.0 - level) / 2.0
-    return tail, 1.0 - tail, PROMISED_QUANTILE
+    at = (tail, 1.0 - tail, PROMISED_QUANTILE)
+    others = decided if stated.known is None else np.setdiff1d(decided, stated.known)
+    n, n_right = stated.recount() if stated.recount is not None and len(others) else (0, 0)
+    if not n:
+        by_scale, spread = _by_scale(stated, decided.astype(np.int32))
+        low, high, promised = (_quantile(by_scale, spread, each) for each in at)
+        return AccuracyEstimate(float(by_scale.mean()), low, high, level, promised)
+    by_scale, _ = _by_scale(stated, others.astype(np.int32))
+    share = len(others) / len(decided)  # what was told is right
+    found = 1.0 - share * (1.0 - _by_known(by_scale, n, n_right, len(others), at))
+    expected, low, high, promised = found.tolist()
+    return AccuracyEstimate(expected, low, high, level, promised, n)
+
+
+def _by_scale(stated: Stated, decided: Codes) -> tuple[Floats, Floats]:
+    """Return the accuracy of some tasks at equally probable scales, and its spread by chance."""
+    some = decided[:: -(-len(decided) // MOST_TASKS)]
+    q, label, n = stated.q[some], stated.label[some], stated.n_responses[some]
+    every = np.arange(len(some))
+    found = stated.calibration
+    if found is None:
+        right = q[every, label][None]
+    else:
+        scores = np.log(np.maximum(q, LOWEST)) / found.scale(n)[:, None]
+        # logit ρ and log t are normal, and correlated.
+        first, second = np.meshgrid(*[ndtri((np.arange(N_SCALES) + 0.5) / N_SCALES)] * 2)
+        one = np.sqrt(found.dependence_variance)
+        slope = found.covariance / one if one > 0.0 else 0.0
+        rest = np.sqrt(max(found.multiplier_variance - slope**2, 0.0))
+        rho = expit(logit(np.clip(found.dependence, 1e-9, 1.0 - 1e-9)) + one * first)
+        t = found.multiplier * np.exp(slope * first + rest * second)
+        pairs = np.stack([rho.ravel(), t.ravel()], axis=1)
+        scales = [found._replace(dependence=a, multiplier=b) for a, b in pairs]
+        right = np.stack([softmax(scores, each.scale(n))[every, label] for each in scales])
+    by_chance = (right * (1.0 - right)).mean(axis=1)
+    return right.mean(axis=1), np.sqrt(by_chance / len(decided))
 
 
 def _by_known(
-    by_scale: Floats, n_known: int, n_right: int, n_tasks: int, level: float
-) -> AccuracyEstimate:
-    """Return a Beta posterior: known tasks, and what the scales say as the prior.
+    by_scale: Floats, n_known: int, n_right: int, n_tasks: int, at: tuple[float, ...]
+) -> Floats:
+    """Return the mean and quantiles of a Beta: known tasks, and what the scales say as the prior.
 
     The prior has the mean and the variance that the scales give, or is as wide as a few known tasks
     leave it; half a task on each side, as Jeffreys has it, lets nothing be sure. Labels that are
@@ -112,59 +130,15 @@ def _by_known(
     right = even * mean + n_right + JEFFREYS
     n = even + n_known + 2.0 * JEFFREYS
     size = 1.0 / (1.0 / n + 1.0 / n_tasks)
-    found = beta.ppf(_quantiles(level), size * right / n, size * (n - right) / n)
-    low, high, promised = found.tolist()
-    return AccuracyEstimate(right / n, low, high, level, promised, n_known)
-
-
-def _over_scales(stated: Stated, decided: Offsets) -> tuple[Floats, Floats]:
-    """Return the accuracy of some tasks at equally probable scales, and its spread by chance."""
-    some = decided[:: -(-len(decided) // MOST_TASKS)].astype(np.int32)
-    right = _by_scale(stated, some)  # (n_scales, n_some)
-    of_each = (right * (1.0 - right)).mean(axis=1)
-    return right.mean(axis=1), np.sqrt(of_each / len(decided))
-
-
-def _by_scale(stated: Stated, some: Codes) -> Floats:
-    """Return the probability that each label is right, for each of the scales."""
-    q = stated.q[some]
-    label = stated.label[some]
-    found = stated.calibration
-    every = np.arange(len(some))
-    if found is None:
-        return q[every, label][None]
-    others = np.maximum(stated.n_responses[some] - 1.0, 0.0)
-    scale = found.scale(stated.n_responses[some])
-    scores = np.log(np.maximum(q, LOWEST)) / scale[:, None]
-    dependence, multiplier = _scales(found)
-    right = np.empty((len(dependence), len(some)))
-    for i, (rho, t) in enumerate(zip(dependence, multiplier, strict=True)):
-        right[i] = softmax(scores, t / (1.0 + rho * others))[every, label]
-    return right
-
-
-def _scales(found: Calibration) -> tuple[Floats, Floats]:
-    """Return equally probable pairs of ρ and t, as normal as logit ρ and log t are."""
-    middle = ndtri((np.arange(N_SCALES) + 0.5) / N_SCALES)
-    first, second = (each.ravel() for each in np.meshgrid(middle, middle))
-    one = np.sqrt(found.dependence_variance)
-    slope = found.covariance / one if one > 0.0 else 0.0
-    rest = np.sqrt(max(found.multiplier_variance - slope**2, 0.0))
-    rho = expit(logit(np.clip(found.dependence, 1e-9, 1.0 - 1e-9)) + one * first)
-    t = found.multiplier * np.exp(slope * first + rest * second)
-    return rho, t
+    return np.append(right / n, beta.ppf(at, size * right / n, size * (n - right) / n))
 
 
 def _quantile(mean: Floats, spread: Floats, at: float) -> float:
     """Return a quantile of equally probable normals, by halving."""
-    low = 0.0
-    high = 1.0
+    low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         with np.errstate(divide="ignore", invalid="ignore"):
             below = np.where(spread > 0.0, ndtr((middle - mean) / spread), mean <= middle)
-        if below.mean() < at:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if below.mean() < at else (low, middle)
     return high

@@ -14,7 +14,7 @@ from tiebreak.data.frames import as_frame, as_html, as_text
 from tiebreak.data.ids import Column, Ids
 from tiebreak.decide.accuracy import AccuracyEstimate, Stated, estimate_accuracy
 from tiebreak.decide.costs import NO_LABEL, CostMatrix, read_cost_matrix
-from tiebreak.decide.cross_fit import cross_fit_of
+from tiebreak.decide.held_out import HeldOut, held_out_of
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
 from tiebreak.wording import counted
@@ -93,10 +93,9 @@ class Decisions:
         """Return the share of right labels among the tasks that get a class, with an interval.
 
         `promised` is the figure to state: accuracy is as high or higher by four chances in five.
-        How much workers err together is known the better the more gold there was, and not at all
-        without, so that less is promised then. With gold, known tasks that would be decided too are
-        counted; for that the model is fitted again for each of four parts of the gold. They are
-        taken to be like the others.
+        The more gold there was, the better it is known how much workers err together; without gold
+        less is promised. With gold, known tasks that would be decided too are counted, by fits
+        without a fourth of the gold each. They are taken to be like the others.
 
         Examples
         --------
@@ -172,23 +171,28 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     decision = expected.argmin(axis=1).astype(np.int32)
     every = np.arange(len(decision))
     least = expected[every, decision]
-    likeliest = _of_labels(costs, np.asarray(model.labels_.label), expected)
+    place = np.full(len(costs.cost), -1)  # of the decision for each class
+    place[costs.label[costs.label >= 0]] = np.flatnonzero(costs.label >= 0)
+    of_label = place[np.asarray(model.labels_.label)]
+    # A label whose class is no decision costs what the worst decision does.
+    of_labels = np.where(of_label < 0, expected.max(axis=1), expected[every, of_label])
     given = costs
     if abstain_rate is not None:
         costs, decision, least = _leave_open(costs, decision, least, abstain_rate)
     label = costs.label[decision]
-    decided = least[label >= 0]
     # With a share left open, the most that a task may cost, as expected, to get a class.
-    dearest = float(decided.max()) if abstain_rate and len(decided) else np.inf
-    shared = cross_fit_of(model)
-    told = None if shared is None else model.gold_.on(model.tasks_, model.classes_).task
+    dearest = float(least[label >= 0].max(initial=-np.inf)) if abstain_rate else np.inf
+    n_responses = total_weights(model.responses_.start, model.responses_.weight)
+    if (carried := getattr(model, "_carried", None)) is not None:
+        n_responses = n_responses + carried.n_dropped
+    known = held_out_of(model)
     stated = Stated(
         q,
         label,
-        _n_responses(model),
+        n_responses,
         model.calibration_,
-        told,
-        None if shared is None else partial(shared.recount, given, dearest),
+        None if known is None else model.gold_.on(model.tasks_, model.classes_).task,
+        None if known is None else partial(_recount, known, given, dearest),
     )
     return Decisions(
         model.tasks_,
@@ -196,30 +200,25 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
         decision,
         least,
         np.maximum(least - costs.of_knowing(q), 0.0),
-        float(likeliest.sum()),
+        float(of_labels.sum()),
         np.where(label < 0, np.nan, q[every, np.maximum(label, 0)]),
         stated,
         model.responses_.frame,
     )
 
 
-def _n_responses(model: Any) -> Floats:
-    """Return the number of responses of each task, by weight, those that were dropped too."""
-    crowd = model.responses_
-    n = total_weights(crowd.start, crowd.weight)
-    carried = getattr(model, "_carried", None)
-    return n if carried is None else np.asarray(n + carried.n_dropped)
+def _recount(held_out: HeldOut, costs: CostMatrix, dearest: float) -> tuple[int, int]:
+    """Return how many known tasks get a class by these costs, held out, and how many the right one.
 
-
-def _of_labels(costs: CostMatrix, label: Codes, expected: Floats) -> Floats:
-    """Return the expected cost of the model's labels; the most for a class that is no decision."""
-    place = np.full(len(costs.cost), -1)
-    is_class = np.flatnonzero(costs.label >= 0)
-    place[costs.label[is_class]] = is_class
-    of_label = place[label]
-    every = np.arange(len(label))
-    found = expected[every, np.maximum(of_label, 0)]
-    return np.asarray(np.where(of_label < 0, expected.max(axis=1), found))
+    `dearest` is what a task may cost at most, as expected, to get a class.
+    """
+    if held_out.known is None:
+        return 0, 0
+    gold, q = held_out.known
+    expected = costs.expected(q)
+    label = costs.label[expected.argmin(axis=1)]
+    decided = (label >= 0) & (expected.min(axis=1) <= dearest)
+    return int(decided.sum()), int((label == gold.label)[decided].sum())
 
 
 def _leave_open(
@@ -228,15 +227,13 @@ def _leave_open(
     """Leave the decisions open that cost most; an open one costs nothing."""
     if costs.may_abstain:
         raise OptionError("cost-of-abstaining", decision=costs.decisions[-1])
-    n_open = int(rate * len(decision))
-    dearest = np.argsort(-least, kind="stable")[:n_open]
+    dearest = np.argsort(-least, kind="stable")[: int(rate * len(decision))]
     wider = CostMatrix(
         np.column_stack([costs.cost, np.zeros(len(costs.cost))]),
         (*costs.decisions, NO_LABEL[0]),
         np.append(costs.label, -1).astype(np.int32),
     )
-    decision = decision.copy()
+    decision, least = decision.copy(), least.copy()
     decision[dearest] = len(costs.decisions)
-    least = least.copy()
     least[dearest] = 0.0
     return wider, decision, least

@@ -1,4 +1,4 @@
-"""Escalate: which tasks go to a human, which get another judge or run, which are done.
+"""Routes: which tasks go to a human, which get another judge or run, which are done.
 
 A task is done at the cost `wrong` · (1 − p), p the probability of its label. A human costs `human`,
 and errs with chance `human_error`. One more response of a judge costs its price, and then what is
@@ -16,17 +16,17 @@ import numpy as np
 
 from tiebreak.arguments import WITH_RESPONSES, checks, number
 from tiebreak.data import Responses
-from tiebreak.decide import value
-from tiebreak.decide.costs import CostMatrix, read_cost_matrix
+from tiebreak.data.ids import MISSING
+from tiebreak.decide.costs import read_cost_matrix
+from tiebreak.decide.value import costs_after
 from tiebreak.errors import OptionError, note
-from tiebreak.kernels.layout import Codes, Floats, total_weights
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_number, require_word
 
 DONE = "done"
 HUMAN = "human"
 JUDGE = "judge"
 ROUTES = (DONE, HUMAN, JUDGE)
-AT_ONCE = 1 << 21  # numbers in memory
 RUN_CORRELATION = 0.7  # of one more run where nothing is known of runs
 
 
@@ -78,7 +78,7 @@ def plan(
     judge: float | Mapping[Hashable, float] | None = None,
     human_error: float = 0.0,
 ) -> Route:
-    """Say which tasks go to a human, which get another judge or run, and which are done.
+    """Choose which tasks go to a human, which get another judge or run, and which are done.
 
     Parameters
     ----------
@@ -104,37 +104,35 @@ def plan(
     prices = _prices(judge, model.responses_)
     q = np.asarray(model.probabilities_)
     label = np.asarray(model.labels_.label)
-    top = q[np.arange(len(q)), label]
+    every = np.arange(len(q))
+    top = q[every, label]
     cost_of_human = human + wrong * human_error
-    done = wrong * (1.0 - top)
     n_classes = len(model.classes_)
     costs = read_cost_matrix(
         np.column_stack([wrong * (1.0 - np.eye(n_classes)), np.full(n_classes, cost_of_human)]),
         model.classes_,
     )
-    known = np.zeros(len(q), dtype=bool)
-    if model.gold_ is not None:
-        code = model.tasks_.codes(model.gold_.tasks)
-        known[code[code >= 0]] = True
     asked = np.full(len(q), np.inf)
-    whom = np.full(len(q), -1, dtype=np.int32)
+    whom = np.full(len(q), MISSING, dtype=np.int32)
     for j, price in prices.items():
-        cost = price + _after_one_more(model, j, costs)
-        better = (cost < asked) & ~known
-        asked = np.where(better, cost, asked)
-        whom[better] = j
-    each = np.stack([done, np.full(len(q), cost_of_human), asked])
+        sequence = np.full((len(q), 1), j, dtype=np.int32)
+        weight = _added_weight(model.responses_, j)[:, None]
+        cost = price + costs_after(model, costs, every, sequence, weight)[:, 1]
+        whom[cost < asked] = j
+        asked = np.minimum(cost, asked)
+    each = np.stack([wrong * (1.0 - top), np.full(len(q), cost_of_human), asked])
+    if model.gold_ is not None:  # known tasks are done, and right
+        code = model.tasks_.codes(model.gold_.tasks)
+        each[0, code[code >= 0]] = 0.0
     choice = np.argmin(each, axis=0)
-    choice[known] = 0
-    each[0][known] = 0.0
-    cost = each[choice, np.arange(len(q))]
+    cost = each[choice, every]
     n_done, n_human, n_judge = np.bincount(choice, minlength=3).tolist()
     if model.calibration_ is None:
         note("probabilities-not-scaled")
     two_of_three_err = 3.0 * human_error**2 * (1.0 - human_error) + human_error**3
     return Route(
         tuple(ROUTES[c] for c in choice.tolist()),
-        np.where(choice == 2, whom, -1).astype(np.int32),
+        np.where(choice == 2, whom, MISSING).astype(np.int32),
         cost,
         top,
         model.tasks_,
@@ -149,34 +147,18 @@ def plan(
     )
 
 
-def _after_one_more(model: Any, j: int, costs: CostMatrix) -> Floats:
-    """Return the expected cost of each task after one more response of a judge."""
-    responses: Responses = model.responses_
-    mine = responses.worker_of_each() == j
-    task, weights = responses.task_of_each()[mine], responses.weight_of_each()[mine]
-    given: Any = np.bincount(task, weights=weights, minlength=responses.n_tasks)
-    total = total_weights(responses.start, responses.weight)
-    strength = value.strength(model, total, _added_weight(responses, j, given))
-    step = max(1, AT_ONCE // responses.n_classes**2)
-    found = np.empty(len(total))
-    for low in range(0, len(total), step):
-        here = slice(low, low + step)
-        now = np.asarray(model.probabilities_[here])[:, None, :]
-        joint = value.after(now, model.confusion_[j], strength[here])
-        found[here] = value.expected_cost(joint, costs)
-    return found
-
-
-def _added_weight(responses: Responses, j: int, given: Floats) -> Floats:
-    """Return what one more response of a judge adds: 1 where it is the first, less after it.
+def _added_weight(responses: Responses, j: int) -> Floats:
+    """Return what one more response of a judge adds to each task: 1 where it is the first.
 
     k runs weigh k / (1 + ρ (k − 1)) = w; one more makes it (k + 1) / (1 + ρ k), with k from w.
     """
-    shown = None if responses.runs is None else responses.runs.of(responses.workers[j])
-    rho = RUN_CORRELATION if shown is None else shown.run_correlation
-    rho = RUN_CORRELATION if rho != rho else max(rho, 0.05)
-    room = np.maximum(1.0 - rho * given, 1e-3)
-    k = given * (1.0 - rho) / room
+    mine = responses.worker_of_each() == j
+    task, weight = responses.task_of_each()[mine], responses.weight_of_each()[mine]
+    given = np.bincount(task, weights=weight, minlength=responses.n_tasks)
+    runs = None if responses.runs is None else responses.runs.of(responses.workers[j])
+    rho = RUN_CORRELATION if runs is None else runs.run_correlation
+    rho = RUN_CORRELATION if np.isnan(rho) else max(rho, 0.05)
+    k = given * (1.0 - rho) / np.maximum(1.0 - rho * given, 1e-3)
     return np.where(given > 0.0, np.maximum((k + 1.0) / (1.0 + rho * k) - given, 1e-3), 1.0)
 
 
@@ -184,14 +166,11 @@ def _prices(judge: Any, responses: Responses) -> dict[int, float]:
     """Return the price of each judge that may be asked, by code."""
     if judge is None:
         return {}
-    if isinstance(judge, Mapping):
-        codes = responses.workers.codes(list(judge))
-        unknown = [str(name) for name, c in zip(judge, codes.tolist(), strict=True) if c < 0]
-        if unknown:
-            raise OptionError("judges-without-response", names=unknown)
-        prices = dict(zip(codes.tolist(), judge.values(), strict=True))
-    else:
-        prices = dict.fromkeys(range(responses.n_workers), judge)
-    for price in prices.values():
+    by_name = judge if isinstance(judge, Mapping) else dict.fromkeys(responses.workers, judge)
+    codes = responses.workers.codes(list(by_name)).tolist()
+    unknown = [str(name) for name, code in zip(by_name, codes, strict=True) if code == MISSING]
+    if unknown:
+        raise OptionError("judges-without-response", names=unknown)
+    for price in by_name.values():
         require_number("The cost of a judge", price, "0 or more", least=0.0)
-    return {code: float(price) for code, price in prices.items()}
+    return dict(zip(codes, map(float, by_name.values()), strict=True))

@@ -1,6 +1,6 @@
 """Votes: how many more, on which tasks and by which workers, until costs are below a limit.
 
-By what answers are worth, `decide.value`, and by gain per vote.
+Votes are taken by gain per vote, which `decide.value` computes.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from tiebreak.arguments import SEVERAL, WITH_RESPONSES, checks, number, optional
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_frame
 from tiebreak.data.ids import MISSING, Column
-from tiebreak.decide import value
-from tiebreak.decide.costs import CostMatrix, read_cost_matrix
+from tiebreak.decide.costs import read_cost_matrix
 from tiebreak.decide.decide import decide
+from tiebreak.decide.value import costs_after
 from tiebreak.errors import OptionError
-from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
+from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.wording import counted
 
 MOST_VOTES = 5  # more, on one task
 MOST_ANSWERS = 1024  # joint answers of the votes on one task that are looked at
-AT_ONCE = 1 << 21  # numbers in memory
+LEAST_GAIN = 1e-12  # below: rounding
 SHOWN = 5  # workers named in a summary
 
 
@@ -141,109 +141,66 @@ def plan_votes(
     costs = read_cost_matrix(cost_matrix, model.classes_)
     decided = decide(model, costs)
     now = decided.total_cost
-    n_expert = _labels_needed(decided.saving, now, limit)
     doubtful = decided.expert_order()
+    # The labels by an expert that would do: all, where even the truth costs more than the limit.
+    enough = np.flatnonzero(now - np.cumsum(decided.saving[doubtful]) <= limit)
+    n_expert = 0 if now <= limit else int(enough[0]) + 1 if len(enough) else len(decided)
     if now <= limit or not len(doubtful):
         return VotePlan((), limit, now, now, n_expert)
-    asked = _allowed(model, workers)
-    sequence = _sequences(model, doubtful, asked, most_votes)
-    after = _costs_after(model, costs, doubtful, sequence)
-    chosen, gain = _choose(after, now - limit)
+    sequence = _sequences(model, doubtful, _allowed(model, workers), most_votes)
+    gains = _hull_gains(costs_after(model, costs, doubtful, sequence))
+    flat = gains.ravel()
+    order = np.argsort(-flat, kind="stable")
+    order = order[flat[order] > LEAST_GAIN]
+    taken = order[: np.searchsorted(np.cumsum(flat[order]), now - limit) + 1]
     votes = tuple(
-        PlannedVote(model.tasks_[int(doubtful[i])], model.workers_[int(sequence[i, v])], float(g))
-        for (i, v), g in zip(chosen, gain, strict=True)
+        PlannedVote(model.tasks_[int(i)], model.workers_[int(w)], float(gain))
+        for i, w, gain in zip(
+            doubtful[taken // gains.shape[1]], sequence.ravel()[taken], flat[taken], strict=True
+        )
     )
-    return VotePlan(votes, limit, now, now - float(sum(gain)), n_expert)
-
-
-def _labels_needed(saving: Floats, now: float, limit: float) -> int:
-    """Return how many known classes, those that save most, bring the cost to the limit."""
-    saved = np.cumsum(np.sort(saving)[::-1])
-    enough = np.flatnonzero(now - saved <= limit)
-    if now <= limit:
-        return 0
-    return int(enough[0]) + 1 if len(enough) else len(saving)
+    return VotePlan(votes, limit, now, now - float(flat[taken].sum()), n_expert)
 
 
 def _allowed(model: Any, workers: Iterable[Hashable] | None) -> Codes:
-    """Return the workers who may be asked, those who tell most first."""
-    everybody = np.arange(len(model.workers_), dtype=np.int32)
+    """Return the workers who may be asked, those whose answers tell most of the class first."""
+    allowed = np.arange(len(model.workers_), dtype=np.int32)
     if workers is not None:
         names = list(workers)
-        everybody = model.workers_.codes(names)
-        unknown = [name for name, w in zip(names, everybody, strict=True) if w == MISSING]
+        allowed = model.workers_.codes(names)
+        unknown = [name for name, w in zip(names, allowed, strict=True) if w == MISSING]
         if unknown or not names:
             raise OptionError("workers-without-response", names=unknown)
-    bits = _bits(model.confusion_[everybody], model.class_prior_)
-    return everybody[np.argsort(-bits, kind="stable")]
-
-
-def _bits(confusion: Floats, class_prior: Floats) -> Floats:
-    """Return the mutual information of truth and answer of each worker."""
-    joint = class_prior[None, :, None] * confusion
-    apart = class_prior[None, :, None] * joint.sum(axis=1, keepdims=True)
+    # The mutual information of class and answer.
+    joint = model.class_prior_[None, :, None] * model.confusion_[allowed]
+    apart = model.class_prior_[None, :, None] * joint.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.where(joint > 0.0, np.log2(joint / apart), 0.0)
-    return np.asarray((joint * logs).sum(axis=(1, 2)))
+    return allowed[np.argsort(-(joint * logs).sum(axis=(1, 2)), kind="stable")]
 
 
-def _sequences(model: Any, tasks: Offsets, asked: Codes, most: int) -> Codes:
+def _sequences(model: Any, tasks: Offsets, allowed: Codes, most: int) -> Codes:
     """Return who is asked next on each task, (n_tasks, n_votes): the best who has not answered.
 
     MISSING where nobody is left.
     """
     crowd: Responses = model.responses_
-    few = max(int(np.log(MOST_ANSWERS + 0.5) / np.log(max(crowd.n_classes, 2))), 1)
-    n_votes = min(most, few)
+    n_votes = min(most, max(int(np.log(MOST_ANSWERS + 0.5) / np.log(max(crowd.n_classes, 2))), 1))
     found = np.full((len(tasks), n_votes), MISSING, dtype=np.int32)
     worker = crowd.worker_of_each()
     for i, task in enumerate(tasks):
         given = worker[crowd.start[task] : crowd.start[task + 1]]
-        ahead = asked[: len(given) + n_votes]  # so many are enough
+        ahead = allowed[: len(given) + n_votes]  # so many are enough
         free = ahead[~np.isin(ahead, given)][:n_votes]
         found[i, : len(free)] = free
     return found
 
 
-def _costs_after(model: Any, costs: CostMatrix, tasks: Offsets, sequence: Codes) -> Floats:
-    """Return the expected cost of each task after 0, 1, 2 … votes, (n_tasks, n_votes + 1)."""
-    crowd = model.responses_
-    q = model.probabilities_[tasks]
-    n_given = total_weights(crowd.start, crowd.weight)[tasks]
-    n_votes = sequence.shape[1]
-    found = np.empty((len(tasks), n_votes + 1))
-    step = max(1, AT_ONCE // crowd.n_classes ** (n_votes + 1))
-    for low in range(0, len(tasks), step):
-        part = slice(low, low + step)
-        joint = q[part][:, None, :]
-        found[part, 0] = value.expected_cost(joint, costs)
-        for v in range(n_votes):
-            who = sequence[part, v]
-            strength = value.strength(model, n_given[part] + v)
-            joint = value.after(joint, model.confusion_[np.maximum(who, 0)], strength)
-            now = value.expected_cost(joint, costs)
-            found[part, v + 1] = np.where(who == MISSING, found[part, v], now)
-    return np.minimum.accumulate(found, axis=1)
-
-
-def _choose(after: Floats, needed: float) -> tuple[list[tuple[int, int]], list[float]]:
-    """Take votes, by gain per vote, until enough is gained.
-
-    One vote alone may change no decision where two would, so that gains are those of the lower
-    convex hull of the cost by votes: [4, 4, 1] counts as 1.5 and 1.5.
-    """
-    gains = _hull_gains(after)
-    flat = gains.ravel()
-    order = np.argsort(-flat, kind="stable")
-    order = order[flat[order] > 1e-12]
-    enough = np.searchsorted(np.cumsum(flat[order]), needed) + 1
-    taken = order[:enough]
-    n_votes = gains.shape[1]
-    return [(int(e) // n_votes, int(e) % n_votes) for e in taken], [float(flat[e]) for e in taken]
-
-
 def _hull_gains(after: Floats) -> Floats:
     """Return the gain of each vote on the lower convex hull, never rising from vote to vote.
+
+    One vote alone may change no decision where two would: costs [4, 4, 1] count as gains of 1.5
+    and 1.5.
 
     >>> _hull_gains(np.array([[4.0, 4.0, 1.0, 0.5]])).tolist()
     [[1.5, 1.5, 0.5]]
@@ -253,14 +210,12 @@ def _hull_gains(after: Floats) -> Floats:
     at = np.zeros(len(after), dtype=np.int64)
     every = np.arange(len(after))
     for _ in range(n_votes):
-        here = after[every, at]
         ahead = np.arange(n_votes + 1)[None, :] - at[:, None]
-        slope = (here[:, None] - after) / np.where(ahead > 0, ahead, 1)
+        slope = (after[every, at][:, None] - after) / np.where(ahead > 0, ahead, 1)
         slope[ahead <= 0] = -1.0
         best = slope.argmax(axis=1)
         rate = slope[every, best]
-        for v in range(n_votes):
-            inside = (v >= at) & (v < best) & (rate > 0.0)
-            gains[inside, v] = rate[inside]
+        inside = (ahead[:, :-1] >= 0) & (np.arange(n_votes) < best[:, None]) & (rate > 0.0)[:, None]
+        gains = np.where(inside, rate[:, None], gains)
         at = np.where(rate > 0.0, best, at)
     return gains

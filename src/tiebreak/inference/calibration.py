@@ -21,7 +21,7 @@ from scipy.special import expit, logit
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import vb
-from tiebreak.inference.known import clamp
+from tiebreak.inference.known import clamp, deal
 from tiebreak.inference.vb import Beliefs, Problem, Stopping
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class, for_each, softmax
@@ -168,9 +168,7 @@ def folds_of(plain: Problem, beliefs: Beliefs, gold: GoldCodes) -> Codes:
     scores = class_scores_of(plain, beliefs, gold.task)
     is_known = np.arange(plain.n_classes) == gold.label[:, None]
     of_others = np.logaddexp.reduce(np.where(is_known, -np.inf, scores), axis=1)
-    fold = np.empty(len(gold.task), dtype=np.int32)
-    fold[np.argsort(scores[is_known] - of_others, kind="stable")] = np.arange(len(fold)) % N_FOLDS
-    return fold
+    return deal(np.argsort(scores[is_known] - of_others, kind="stable"), N_FOLDS)
 
 
 def fit(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tiebreak.data.gold import GoldCodes
 from tiebreak.kernels import layout
-from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
 from tiebreak.options import AUTO
 
 if TYPE_CHECKING:
@@ -121,3 +121,14 @@ def contradicts(q: Floats, gold: GoldCodes) -> bool:
     n_against = np.append(by_class, np.count_nonzero(is_against))
     is_much = (n_against >= LEAST_AGAINST) & (n_against >= SHARE_AGAINST * n_known)
     return bool(is_much.any())
+
+
+def deal(order: Offsets, n_folds: int) -> Codes:
+    """Return the fold of each thing, dealt in turn in this order: folds are alike in what it sorts.
+
+    >>> deal(np.array([2, 0, 1, 3]), 2).tolist()
+    [1, 0, 0, 1]
+    """
+    fold = np.empty(len(order), dtype=np.int32)
+    fold[order] = np.arange(len(order)) % n_folds
+    return fold

@@ -20,7 +20,7 @@ from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids
-from tiebreak.decide.cross_fit import fit_again
+from tiebreak.decide.held_out import fit_again
 from tiebreak.errors import InputError, note
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 
