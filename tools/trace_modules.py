@@ -1,20 +1,17 @@
-"""Count the modules of tiebreak that three small runs enter.
+"""Count what three small runs pass through: modules, functions, types of named tuples, frames.
 
     python tools/trace_modules.py            all runs, each in a fresh process
-    python tools/trace_modules.py --list     with the modules, and what of each ran
+    python tools/trace_modules.py --list     with the modules, and which functions of each ran
 
 The runs are `tiebreak fuse` on a ten-row file with links; a fit of the same rows with exact links,
-responses and links in memory; and that fit with the links in a file, which it reads itself: so the
-review ran it. A module is entered when one of its functions is called, or when it is imported in
-the run and has a class. The second number leaves out the classes: only modules with a call.
+responses and links in memory; and that fit with the links in a file, which it reads itself.
 """
 
 from __future__ import annotations
 
 import argparse
-import atexit
+import collections
 import contextlib
-import inspect
 import io
 import subprocess
 import sys
@@ -23,12 +20,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import NamedTuple
 
 import tiebreak
 
 PACKAGE = Path(tiebreak.__file__).parent
-
 RESPONSES = [
     ("a", "ann", "cat"),
     ("a", "bob", "cat"),
@@ -44,42 +39,46 @@ RESPONSES = [
 LINKS = [("a", "b", "must"), ("b", "c", "cannot"), ("d", "e", "must")]
 
 
-def codes_entered(run: Callable[[], object]) -> set[CodeType]:
-    """Run, and return what was called of tiebreak: functions, and bodies of classes."""
-    entered: set[CodeType] = set()
+class Trace:
+    """Calls of functions of tiebreak, as `sys.setprofile` reports them."""
 
-    def note(frame: FrameType, event: str, _: object) -> None:
+    def __init__(self) -> None:
+        self.functions: set[CodeType] = set()
+        self.tuples: set[str] = set()
+        self.depth = self.deepest = 0
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
-            entered.add(code)
+        module = str(frame.f_globals.get("__name__", ""))
+        if event == "call" and module.startswith("namedtuple_"):
+            self.tuples.add(module.removeprefix("namedtuple_"))
+        # Bodies of modules run when something is imported for the first time: no step of a run.
+        if not code.co_filename.startswith(str(PACKAGE)) or code.co_name == "<module>":
+            return
+        if event == "call":
+            self.functions.add(code)
+            self.depth += 1
+            self.deepest = max(self.deepest, self.depth)
+        elif event == "return":
+            self.depth -= 1
 
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return {code for code in entered if code.co_name != "<module>"}
+    def of(self, run: Callable[[], object]) -> Trace:
+        threading.setprofile(self)
+        sys.setprofile(self)
+        try:
+            run()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        return self
 
 
-def is_function(code: CodeType) -> bool:
-    """Say whether this is the code of a function, not of the body of a class."""
-    return bool(code.co_flags & inspect.CO_NEWLOCALS)
+def fuse(folder: Path) -> Callable[[], object]:
+    """Return a run of `tiebreak fuse` on files."""
 
+    def run() -> None:
+        from tiebreak.__main__ import main
 
-def modules_of(codes: set[CodeType]) -> list[str]:
-    """Return the files of codes, sorted."""
-    return sorted({str(Path(code.co_filename).relative_to(PACKAGE)) for code in codes})
-
-
-def fuse_ten_rows() -> None:
-    """Run `tiebreak fuse` on files in a temporary folder."""
-    from tiebreak.__main__ import main
-
-    with tempfile.TemporaryDirectory() as folder:
-        write_rows(Path(folder, "responses.csv"), ("task", "worker", "label"), RESPONSES)
-        write_rows(Path(folder, "links.csv"), ("left", "right", "link"), LINKS)
         sys.argv = ["tiebreak", "fuse", "responses.csv", "--links", "links.csv", "-o", "labels.csv"]
         with (
             contextlib.chdir(folder),
@@ -88,77 +87,64 @@ def fuse_ten_rows() -> None:
             contextlib.suppress(SystemExit),
         ):
             main()
-        if not Path(folder, "labels.csv").exists():
+        if not (folder / "labels.csv").exists():
             raise SystemExit("tiebreak fuse wrote no labels, so there is nothing to count.")
 
-
-def write_rows(path: Path, header: tuple[str, ...], rows: list[tuple[str, str, str]]) -> None:
-    """Write a small CSV file."""
-    path.write_text("".join(",".join(row) + "\n" for row in (header, *rows)), encoding="utf-8")
+    return run
 
 
-def fit_in_memory() -> Callable[[], object]:
-    """Fit rows in memory with links that always hold."""
-    links = tiebreak.Links.from_rows(LINKS)
-    return fit_with(links)
-
-
-def fit_with_a_file() -> Callable[[], object]:
-    """Fit rows in memory with links in a file."""
-    folder = tempfile.TemporaryDirectory()
-    path = Path(folder.name, "links.csv")
-    write_rows(path, ("left", "right", "link"), LINKS)
-    atexit.register(folder.cleanup)
-    return fit_with(path)
-
-
-def fit_with(links: object) -> Callable[[], object]:
-    """Return a fit; what a caller has made or loaded already is no part of it."""
+def fit(folder: Path, *, links_in_file: bool = False) -> Callable[[], object]:
+    """Return a fit; what the caller has made or loaded already is no part of it."""
     responses = tiebreak.Responses.from_rows(RESPONSES)
-    model = tiebreak.VariationalBayes(link_options=tiebreak.ExactLinkOptions())
+    links = folder / "links.csv" if links_in_file else tiebreak.Links.from_rows(LINKS)
+    model = tiebreak.VariationalBayes()
+    model.fit(responses, links=links)  # what is imported or compiled once is no part of it either
     return lambda: model.fit(responses, links=links)
 
 
-class Run(NamedTuple):
-    """What is traced, and how many modules it entered in the code that was reviewed."""
-
-    ready: Callable[[], Callable[[], object]]
-    before: str
-
-
-RUNS = {
-    "fuse": Run(lambda: fuse_ten_rows, "75, goal 55"),
-    "fit": Run(fit_in_memory, "35"),
-    "fit-file": Run(fit_with_a_file, "44, goal 32"),
+RUNS: dict[str, Callable[[Path], Callable[[], object]]] = {
+    "fuse": fuse,
+    "fit": fit,
+    "fit-file": lambda folder: fit(folder, links_in_file=True),
 }
 
 
 def report(name: str, *, listed: bool) -> None:
-    """Make one run, and print how many modules it entered."""
-    codes = codes_entered(RUNS[name].ready())
-    called = {code for code in codes if is_function(code)}
+    """Make one run, and print what it passed through."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for file, header, rows in (
+            ("responses.csv", ("task", "worker", "label"), RESPONSES),
+            ("links.csv", ("left", "right", "link"), LINKS),
+        ):
+            lines = (",".join(row) + "\n" for row in (header, *rows))
+            (folder / file).write_text("".join(lines), encoding="utf-8")
+        trace = Trace().of(RUNS[name](folder))
+    by_module = collections.defaultdict(set)
+    for code in trace.functions:
+        module = str(Path(code.co_filename).relative_to(PACKAGE))
+        by_module[module].add(f"{code.co_name}:{code.co_firstlineno}")
     print(
-        f"{name}: {len(modules_of(codes))} modules (at the review {RUNS[name].before}), "
-        f"{len(modules_of(called))} with a call, {len(called)} functions",
-        flush=True,
+        f"{name}: {len(by_module)} modules, {len(trace.functions)} functions, "
+        f"{len(trace.tuples)} types of named tuples, {trace.deepest} frames deep"
     )
     if listed:
-        for module in modules_of(codes):
-            names = sorted(c.co_name for c in called if c.co_filename == str(PACKAGE / module))
-            print(f"  {module}: {', '.join(names) or '(classes only)'}")
+        for module, functions in sorted(by_module.items()):
+            print(f"  {module}: {', '.join(sorted(functions))}")
+        print(f"  named tuples: {', '.join(sorted(trace.tuples))}")
 
 
 def main() -> None:
-    """Make the run that is named, or all, each in a process of its own."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("run", nargs="?", choices=tuple(RUNS))
-    options.add_argument("--list", action="store_true", help="print the modules too")
-    chosen = options.parse_args()
-    if chosen.run:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("run", nargs="?", choices=RUNS)
+    parser.add_argument("--list", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.run is not None:
         report(chosen.run, listed=chosen.list)
         return
     for name in RUNS:
-        subprocess.run([sys.executable, __file__, name, *sys.argv[1:]], check=True)
+        arguments = [name, *(["--list"] if chosen.list else [])]
+        subprocess.run([sys.executable, __file__, *arguments], check=True)
 
 
 if __name__ == "__main__":
