@@ -95,7 +95,6 @@ SESSION: dict[str, Any] = {
     "batch": 2,
     "link_error": None,
     "lease": 600.0,
-    "fit_inside": True,
     "background": False,
     "only": None,
 }

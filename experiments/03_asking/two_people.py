@@ -36,8 +36,8 @@ def answer_in_turn(
     spent = 0.0
     scores = []
     for stop in after:
-        q = believed(job, model, given, events)
-        state = state_of(job, model, q, given)
+        q = believed(job, model, given.weighed, events)
+        state = state_of(job, model, q, given.weighed)
         n = int(stop - spent) + 1 + len(told)
         for row in choose_questions(model, state, n, ("same", "label"), costs, rng):
             if spent + row.cost > stop + 1e-9:
@@ -52,7 +52,7 @@ def answer_in_turn(
             events.append(event)
             spent += row.cost
         given = fallible(job, events, own_probabilities(model))
-        links = ExactLinkOptions(error=0.02 if given.n_loose else None)
+        links = ExactLinkOptions(error=given.link_error)
         model = new_model(link_options=links).fit(
             given.responses, links=given.links, gold=given.gold, start=model
         )

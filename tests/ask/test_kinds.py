@@ -198,17 +198,17 @@ def test_answers_are_weighed_by_what_the_last_fit_found_of_the_workers(
     for at, task in enumerate(list(truth)[:30]):
         who = (ann, bob)[at % 2]
         who.answer(who.question(task), truth[task])
-    ann.desk.refit()
+    ann.model()
     first = ann.desk.last_fit()
     bob.answer(bob.question(list(truth)[30]), truth[list(truth)[30]])
-    ann.desk.refit()
+    ann.model()
     second = ann.desk.last_fit()
     answers = second.known.answers
     expected = fallible(ann.desk.job, answers, own_probabilities(first.model)).weighed
     by_votes = fallible(
         ann.desk.job, answers, own_probabilities(tb.VariationalBayes().fit(ann.desk.job.responses))
     ).weighed
-    found = second.given.weighed
+    found = second.weighed
     assert found is not None
     assert expected is not None
     assert by_votes is not None
@@ -274,7 +274,7 @@ def test_votes_are_asked_of_a_worker(open_session: Open, crowd: Crowd) -> None:
 
 
 def test_people_share_a_desk(crowd: Crowd, truth: Truth, tmp_path: Path) -> None:
-    with Desk(tmp_path / "s.db", crowd.responses, random_state=0, fit_inside=False) as desk:
+    with Desk(tmp_path / "s.db", crowd.responses, random_state=0) as desk:
         ann, bob = desk.session("ann"), desk.session("bob")
         seen = set()
         for _ in range(15):
@@ -288,8 +288,6 @@ def test_people_share_a_desk(crowd: Crowd, truth: Truth, tmp_path: Path) -> None
             for session in (ann, bob):
                 question = asked(session)
                 session.answer(question, true_answer(question, truth))
-            if desk.needs_fit():
-                desk.refit()
         assert {answer.who for answer in desk.answers()} == {"ann", "bob"}
         ann.close()
         assert bob.next() is not None  # the desk stays

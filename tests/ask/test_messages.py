@@ -14,7 +14,7 @@ import pytest
 from tiebreak import errors
 from tiebreak.ask import Desk, Session, messages
 from tiebreak.ask.evidence import trusted
-from tiebreak.ask.storage import APPLICATION, StoredModel
+from tiebreak.ask.storage import APPLICATION
 from tiebreak.errors import InputNote, TiebreakError
 
 VOTES = [("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x"), ("c", "bob", "y")]
@@ -75,7 +75,7 @@ def unknown_class(session: Session) -> None:
 def unreadable_model(session: Session) -> None:
     session.model()
     storage = session.desk.storage
-    storage.set_fit(storage.fits()[0][-1], StoredModel(0, "inputs", b"what is this?"))
+    storage.set_fit(storage.fits()[0][-1], 0, b"what is this?")
     Session(storage.path, VOTES).close()
 
 

@@ -194,7 +194,7 @@ def test_what_was_compared_with_an_example_hangs_on_it() -> None:
     found = weigh(job, answers, np.full((5, 2), 0.5), np.zeros(5), None)
     doubt = 1.0 - found.r.max(axis=1)
     assert doubt[0] > 0.0
-    gain = found.gain_for_others(5)
+    gain = np.append(found.for_others, 0.0)  # nothing was said of e
     assert gain[0] == pytest.approx(2 * doubt[0])  # b and c
     tie = 1.0 - 2.0 * found.rates["bob"]
     assert gain[1:3] == pytest.approx(tie * gain[0])  # a label of either would tell a's
@@ -233,7 +233,7 @@ def test_an_example_of_two_names_is_settled_by_tasks_that_are_tied_to_it() -> No
     own = np.full((5, 3), 1.0 / 3.0)
     found = weigh(job, answers, own, np.zeros(5), None)
     assert found.r[0, :2] == pytest.approx(0.5, abs=0.02)
-    gain = found.gain_for_others(5)
+    gain = found.for_others
     assert gain[1] > 0.4
     named = weigh(job, [*answers, event(5, "ann", "label", "b", "x")], own, np.zeros(5), None)
     assert named.r[:3, 0].min() > 0.9

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.ask import Desk, Session
-from tiebreak.ask.storage import Storage, StoredModel
+from tiebreak.ask import Session
+from tiebreak.ask.storage import Storage
 from tiebreak.errors import InputNote
 
 CROWD = tb.simulate.crowd(30, 5, 3, accuracy=(0.45, 0.75), random_state=1)
@@ -257,7 +257,7 @@ def test_a_model_of_another_version_is_fitted_anew_with_a_note(
     model = session.model()
     storage = session.desk.storage
     data = b"written by a tiebreak yet to come"
-    storage.set_fit(storage.fits()[0][-1], StoredModel(5, "inputs", data))
+    storage.set_fit(storage.fits()[0][-1], 5, data)
     session.close()
     with pytest.warns(InputNote) as notes:
         again = open_session()
@@ -266,16 +266,17 @@ def test_a_model_of_another_version_is_fitted_anew_with_a_note(
     assert np.array_equal(again.model().labels_.label, model.labels_.label)
 
 
-def test_a_large_model_lies_in_several_parts(
-    tmp_path: Path, truth: Truth, crowd: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_model_too_large_for_a_row_is_left_out(
+    open_session: Open, truth: Truth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tiebreak.ask.storage.PART", 1_000)
-    with Desk(tmp_path / "s.db", crowd.responses) as desk:
-        model = desk.model()
-    with closing(sqlite3.connect(tmp_path / "s.db")) as db:
-        assert db.execute("SELECT count(*) FROM model").fetchone()[0] > 10
-    with Desk(tmp_path / "s.db", crowd.responses) as desk:
-        assert_same(desk.model(), model)
+    monkeypatch.setattr("tiebreak.ask.storage.MOST_BYTES", 1_000)
+    session = open_session()
+    answer_truly(session, truth, 5)
+    model = session.model()
+    session.close()
+    again = open_session()
+    assert len(again.answers()) == 5
+    assert np.array_equal(again.model().labels_.label, model.labels_.label)
 
 
 def test_fits_are_never_changed_or_deleted(open_session: Open, tmp_path: Path) -> None:

@@ -33,10 +33,9 @@ class AnswerChains(Chains):
         self._job = job
         self._classes: list[int] = []  # those that a label names, as nodes
         if job.links is not None:
-            links = _hard_links(job.links)
-            columns = (links.left.tolist(), links.right.tolist(), links.must.tolist())
-            for left, right, must in zip(*columns, strict=True):
-                self.add(left, right, must=must)
+            hard = _hard_links(job.links)
+            for left, right, must in zip(hard.left, hard.right, hard.must.tolist(), strict=True):
+                self.add(int(left), int(right), must=must)
         for task, label in job.given_labels().items():
             self.add(task, self._class(label), must=True)
 
@@ -48,10 +47,10 @@ class AnswerChains(Chains):
 
     def ends(self, event: Event) -> tuple[int, int, bool]:
         """Return the two nodes of an answer, and whether it joins them or sets them apart."""
-        left = self._job.code[event.left or ""]
+        left, right, label = self._job.codes(event)
         if event.is_link:
-            return left, self._job.code[event.right or ""], event.kind == "same"
-        return left, self._class(self._job.class_code[event.label or ""]), event.kind != "no"
+            return left, right, event.kind == "same"
+        return left, self._class(label), event.kind != "no"
 
     def settle(self, question: Question) -> bool:
         """Say whether links and answers settle a question already."""
@@ -133,8 +132,8 @@ def _too_few_classes(job: Job, log: Log, event: Event) -> tuple[str, set[int]] |
     why = _refusal(job, [*before, event])
     if why is None or _refusal(job, before) is not None:
         return None
-    near = blamed = _near(job, before, event)
-    for each in near if len(near) <= MOST_BLAMED else ():
+    blamed = _near(job, before, event)
+    for each in list(blamed) if len(blamed) <= MOST_BLAMED else ():
         rest = [other for other in blamed if other is not each]
         if _refusal(job, [*rest, event]) is not None:
             blamed = rest
@@ -145,8 +144,8 @@ def _near(job: Job, before: Sequence[Event], event: Event) -> list[Event]:
     """Return the answers whose tasks are joined, by links of any kind, to those of an answer."""
     links = _links(job, [*before, event])
     group = link_graph.components(job.responses.n_tasks, links.left, links.right)
-    own = group[job.code[event.left or ""]]
-    return [each for each in before if group[job.code[each.left or ""]] == own]
+    own = group[job.codes(event)[0]]
+    return [each for each in before if group[job.codes(each)[0]] == own]
 
 
 def _refusal(job: Job, events: Sequence[Event]) -> str | None:
@@ -158,12 +157,13 @@ def _refusal(job: Job, events: Sequence[Event]) -> str | None:
     label = job.given_labels()
     for event in events:
         if event.kind in ("label", "yes"):
-            label.setdefault(job.code[event.left or ""], job.class_code[event.label or ""])
-    task = np.array(sorted(label), dtype=np.int32)
-    known = GoldCodes(task, np.array([label[each] for each in task.tolist()], dtype=np.int32))
+            task, _, said = job.codes(event)
+            label.setdefault(task, said)
+    tasks = np.array(sorted(label), dtype=np.int32)
+    known = GoldCodes(tasks, np.array([label[each] for each in tasks.tolist()], dtype=np.int32))
     codes = link_graph.distinct(links.left, links.right, links.must, None, None)
     crowd = job.responses
-    implied = link_graph.imply(codes, crowd.n_classes, gold=known if len(task) else None)
+    implied = link_graph.imply(codes, crowd.n_classes, gold=known if len(tasks) else None)
     try:
         check(implied, crowd.tasks, classes=crowd.classes)
     except LinkError as error:

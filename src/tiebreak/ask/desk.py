@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,7 +31,7 @@ from tiebreak.arguments import (
 )
 from tiebreak.ask.contradictions import AnswerChains, as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
-from tiebreak.ask.fitting import Background, Fits, FittedSession, new_model
+from tiebreak.ask.fitting import Background, Fits, SessionFit, new_model
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Log, Subject
 from tiebreak.ask.results import Answer, Finished, Progress, Question
@@ -65,9 +66,6 @@ class Desk:
 
     Parameters
     ----------
-    fit_inside
-        Whether `Session.next` fits the model when enough answers are new. Where it does not,
-        the caller calls `refit` when `needs_fit()` says so, and `next` goes by the last fit.
     background
         Whether a worker thread fits the model and chooses questions ahead, so that `next` and
         `progress` never wait for it: for a server. Hold `desk.lock` while a session or the desk is
@@ -97,7 +95,6 @@ class Desk:
         random_state=SEED,
         batch=whole(1),
         lease=number("a number of seconds, 0 or more", least=0.0),
-        fit_inside=FLAG,
         background=FLAG,
         only=optional(TEXT),
     )
@@ -122,7 +119,6 @@ class Desk:
         batch: int = 20,
         link_error: float | str | None = None,
         lease: float = LEASE,
-        fit_inside: bool = True,
         background: bool = False,
         only: str | None = None,
     ) -> None:
@@ -133,14 +129,13 @@ class Desk:
         self._costs = check_costs(self.kinds, None if isinstance(costs, str) else costs)
         if background and only is None and ("vote" in self.kinds or self._is_timed):
             raise OptionError("votes-need-one-person")
-        new_model(link_error, True)  # refuses what is no rate, before a file is made
+        new_model(link_error, is_final=True)  # refuses what is no rate, before a file is made
         self.strategy = strategy
         self.budget = budget
         self.target = target
         self.least_worth = stop_when_worth_less_than
         self.batch = batch
         self.lease = lease
-        self.fit_inside = fit_inside and not background
         self.rng = np.random.default_rng(random_state)
         self._only = only
         self.job = Job(
@@ -155,7 +150,6 @@ class Desk:
         )
         self.lock = threading.RLock()
         self.log = Log()
-        self._chains: AnswerChains | None = None
         self.storage = Storage(path, self.job.marks)
         try:
             self.catch_up()
@@ -253,7 +247,7 @@ class Desk:
         self.catch_up()
         return self.fits.current(self.log.snapshot(), final=True).model
 
-    def last_fit(self) -> FittedSession:
+    def last_fit(self) -> SessionFit:
         """Return the last fit, whatever answers it knows; the first one is made."""
         return self.fits.made or self.fits.current(self.log.snapshot())
 
@@ -262,47 +256,42 @@ class Desk:
         self.catch_up()
         return self.fits.n_new(self.log.snapshot()) >= self.batch
 
-    def refit(self) -> None:
-        """Fit to all answers, from where the last fit ended."""
-        self.catch_up()
-        self.fits.current(self.log.snapshot())
-
     def error_rates(self) -> dict[str, float]:
         """Return how often each person's answers are wrong, as the last fit found it.
 
         Empty where answers are trusted. Where people only compared tasks of which nothing was
         known, `model().link_errors_` has the rates of their links.
         """
-        weighed = self.last_fit().given.weighed
+        weighed = self.last_fit().weighed
         return {} if weighed is None else dict(weighed.rates)
 
     # What is asked
 
     def choose(
-        self, n: int, who: str | None = None, fit: FittedSession | None = None
+        self, n: int, who: str | None = None, fit: SessionFit | None = None
     ) -> list[tuple[Subject, Offer]]:
         """Choose n questions, the best first; none where nothing is worth asking.
 
         Without `who` they are for the only one who answers, or for anybody; without `fit`, by a fit
-        to all answers, or the last one where others see to fits.
+        to all answers.
         """
         if fit is None:
-            fit = self.fits.current(self.log.snapshot()) if self.fit_inside else self.last_fit()
-        offers: list[Offer] = []
+            fit = self.fits.current(self.log.snapshot())
+        offers: Iterable[Offer] = ()
         if self.job.responses.n_classes == 1:
             return []
         if self.strategy != "adaptive":
             rows = selection.pairs(
                 fit.model, n, strategy=self.strategy, among=self.job.among, random_state=self.rng
             )
-            offers = [Offer("same", row.left, row.right, gain=row.gain) for row in rows]
+            offers = (Offer("same", row.left, row.right, gain=row.gain) for row in rows)
         else:
             with self.lock:
                 costs = self.costs(who or self._only)
-            state = state_of(self.job, fit.model, fit.q, fit.given)
+            state = state_of(self.job, fit.model, fit.q, fit.weighed)
             found = choose_questions(fit.model, state, n, self.kinds, costs, self.rng)
             if max((offer.gain for offer in found), default=0.0) > LEAST_GAIN:
-                offers = list(found)
+                offers = found
         return [(self.job.subject(*offer[:4]), offer) for offer in offers]
 
     def costs(self, who: str | None) -> Costs:
@@ -354,18 +343,17 @@ class Desk:
                     raise SessionError("session-names-unknown", path=path, what=what, name=name)
             self.log.add(event)
             if event.kind == "undo":
-                self._chains = None  # a graph does not shrink: made anew when needed
-            elif self._chains is not None:
-                self._chains.add_answer(event)
+                self.__dict__.pop("chains", None)  # a graph does not shrink: made anew when needed
+            elif "chains" in self.__dict__:
+                self.chains.add_answer(event)
 
-    @property
+    @cached_property
     def chains(self) -> AnswerChains:
         """What follows from links and answers."""
-        if self._chains is None:
-            self._chains = AnswerChains(self.job)
-            for event in self.log.evidence():
-                self._chains.add_answer(event)
-        return self._chains
+        chains = AnswerChains(self.job)
+        for event in self.log.evidence():
+            chains.add_answer(event)
+        return chains
 
 
 def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:

@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
-from tiebreak.ask.people import Weighed, weigh
+from tiebreak.ask.people import SMALL_ERROR, Weighed, weigh
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
@@ -36,74 +35,94 @@ from tiebreak.links.graph import OPEN
 from tiebreak.selection.state import TaskState, task_state, tempered
 from tiebreak.wording import Source
 
+LinkRate = float | str | None  # how links are read: never wrong, a rate, or "learn"
+Labels = dict[int, int]  # the class of a task, in codes
 Denial = tuple[int, int, str]  # a task, a class that it is not of, and the person that said so
+
 LEAST_BELIEF = 0.75  # in a class for it to count as known, where answers may be wrong
 SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err: one
 # answer that the crowd does not contradict is enough; comparisons are priced by the belief
 SOURCE = Source("the answers")
 
 
-class AnsweredJob(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class FitInputs:
     """What a fit gets: the job, and what the answers add to it."""
 
     responses: Responses
     links: Links | None
     gold: Gold | None
+    link_error: LinkRate = None
+    is_soft: bool = False  # answers count as fallible, so that none follows for sure from others
     weighed: Weighed | None = None  # what was said of single tasks, where it may be wrong
-    n_loose: int = 0  # links between tasks of which nothing else was said
 
 
-def trusted(job: Job, answers: Sequence[Event]) -> AnsweredJob:
+def trusted(job: Job, answers: Sequence[Event]) -> FitInputs:
     """Take answers as true; raise GoldError where two labels of a task differ."""
-    label: dict[int, int] = {}
+    label: Labels = {}
     for task, said in _labels_in_order(job, answers):
         if label.setdefault(task, said) != said:
             raise GoldError("labels-of-answers-differ", task=job.responses.tasks[task])
-    return AnsweredJob(_with_votes(job, answers), _links(job, answers, label), _gold(job, label))
+    links = _with_given(job, answered_links(job, answers, label))
+    return FitInputs(_with_votes(job, answers), links, _gold(job, label))
 
 
 def fallible(
-    job: Job, answers: Sequence[Event], own: Floats, error: float | None = None
-) -> AnsweredJob:
+    job: Job, answers: Sequence[Event], own: Floats, link_error: LinkRate = None
+) -> FitInputs:
     """Take answers as what may be wrong: weigh them, and take as known what is believed.
 
     Parameters
     ----------
     own
         (n_tasks, n_classes) by the responses of each task alone, scaled.
-    error
-        How often answers are wrong; None: it is learnt for each person.
+    link_error
+        How often answers are wrong, as the caller says; None: it is learnt for each person.
     """
     by_hand = _by_hand(job, answers)
-    given = {**job.given_labels(), **by_hand}
-    gold = _gold(job, given) if by_hand else job.gold
+    label = {**job.given_labels(), **by_hand}
     said = [event for event in answers if not (event.is_vote or event.is_by_hand)]
     crowd = _with_votes(job, answers)
-    if not given and all(event.is_link for event in said):  # no class was named
-        return AnsweredJob(crowd, _links(job, said, given), gold, None, len(said))
-    if not said:
-        return AnsweredJob(crowd, job.links, gold)
+    gold = _gold(job, label) if by_hand else job.gold
+    names_no_class = not label and all(event.is_link for event in said)
+    if not said or names_no_class:
+        links = _with_given(job, answered_links(job, said, label))
+        return FitInputs(crowd, links, gold, _reading(job, link_error, len(said)), is_soft=True)
+
     known = np.zeros(len(own))
-    if given:
-        task = np.fromiter(given, dtype=np.int64)
+    if label:
+        task = np.fromiter(label, dtype=np.int64)
         known[task] = 1.0
         own = own.copy()
-        own[task] = np.eye(own.shape[1])[np.fromiter(given.values(), dtype=np.int64)]
-    weighed = weigh(job, said, own, known, error)
+        own[task] = np.eye(own.shape[1])[np.fromiter(label.values(), dtype=np.int64)]
+    rate = link_error if isinstance(link_error, int | float) else None
+    weighed = weigh(job, said, own, known, rate)
     is_believed = weighed.is_named & (weighed.r.max(axis=1) >= LEAST_BELIEF)
     believed_label = weighed.r.argmax(axis=1)[is_believed]
-    label = dict(zip(weighed.task[is_believed].tolist(), believed_label.tolist(), strict=True))
-    label |= given
+    believed = dict(zip(weighed.task[is_believed].tolist(), believed_label.tolist(), strict=True))
+    label = believed | label
     # Known labels tell all that a link says where one of its ends has one.
-    loose = [
-        event
-        for event in said
-        if event.is_link
-        and job.code[event.left or ""] not in label
-        and job.code[event.right or ""] not in label
-    ]
-    links = _links(job, loose, label, _denied(job, said, weighed, label))
-    return AnsweredJob(crowd, links, _gold(job, label), weighed, len(loose))
+    ends = [(event, job.codes(event)) for event in said if event.is_link]
+    loose = [event for event, (left, right, _) in ends if left not in label and right not in label]
+    links = _with_given(job, answered_links(job, loose, label, _denied(job, said, weighed, label)))
+    reading = _reading(job, link_error, len(loose), is_weighed=True)
+    return FitInputs(crowd, links, _gold(job, label), reading, is_soft=True, weighed=weighed)
+
+
+def _reading(job: Job, link_error: LinkRate, n_loose: int, *, is_weighed: bool = False) -> LinkRate:
+    """Return how links are read where answers may err: as the caller says, or by what there is.
+
+    Links that say what was denied hold: they were weighed. Others may be wrong. Weights rule
+    out that rates are estimated, and so does much that was weighed: links are then asked about
+    tasks in doubt, of which the crowd would deny true ones.
+    """
+    if link_error is not None:
+        return link_error
+    if job.links is not None and job.links.weight is not None:
+        return SMALL_ERROR
+    if not is_weighed:
+        return "learn"
+    return SMALL_ERROR if n_loose or job.links is not None else None
 
 
 def _denied(
@@ -117,16 +136,11 @@ def _denied(
     place = {task: at for at, task in enumerate(weighed.task.tolist())}
     found: dict[tuple[int, int], Denial] = {}
     for event in answers:
-        task = job.code[event.left or ""]
-        if event.kind == "no":
-            denied = job.class_code[event.label or ""]
-        elif event.kind == "different":
-            other = job.code[event.right or ""]
-            if (task in label) == (other in label):
-                continue
+        task, other, denied = job.codes(event)
+        if event.kind == "different" and (task in label) != (other in label):
             task, other = (task, other) if other in label else (other, task)
             denied = label[other]
-        else:
+        elif event.kind != "no":
             continue
         if task not in label and weighed.r[place[task], denied] < 0.5:
             found.setdefault((task, denied), (task, denied, event.who))
@@ -139,7 +153,7 @@ def _denied(
     ]
 
 
-def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], int]:
+def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[Labels, int]:
     """Return the class of each task on which all labels agree, and how many tasks have several."""
     said: dict[int, set[int]] = {}
     for task, label in _labels_in_order(job, answers):
@@ -152,22 +166,20 @@ def agreed_labels(job: Job, answers: Sequence[Event]) -> tuple[dict[int, int], i
 def _labels_in_order(job: Job, answers: Sequence[Event]) -> Iterator[tuple[int, int]]:
     """Yield the labels that gold and answers give; the last class where the others are denied."""
     yield from job.given_labels().items()
-    n_classes = job.responses.n_classes
-    denied: dict[int, set[int]] = {}
+    open_classes: dict[int, set[int]] = {}
     for event in answers:
-        if event.is_vote or event.kind not in ("label", "yes", "no"):
+        task, _, label = job.codes(event)
+        if event.is_vote or event.is_link or not event.is_evidence:
             continue
-        task = job.code[event.left or ""]
-        label = job.class_code[event.label or ""]
-        if event.kind == "no" and n_classes == 2:
-            label = 1 - label
+        if event.kind == "no" and job.responses.n_classes == 2:
+            yield task, 1 - label
         elif event.kind == "no":
-            denied.setdefault(task, set()).add(label)
-            left = set(range(n_classes)) - denied[task]
-            if len(left) != 1:
-                continue
-            label = left.pop()
-        yield task, label
+            left = open_classes.setdefault(task, set(range(job.responses.n_classes)))
+            left.discard(label)
+            if len(left) == 1:
+                yield task, next(iter(left))
+        else:
+            yield task, label
 
 
 def _with_votes(job: Job, answers: Sequence[Event]) -> Responses:
@@ -180,11 +192,11 @@ def _with_votes(job: Job, answers: Sequence[Event]) -> Responses:
     new = [name for name in dict.fromkeys(names) if crowd.workers.codes([name])[0] < 0]
     workers = Ids((*crowd.workers, *new)) if new else crowd.workers
     weight = None if crowd.weight is None else np.r_[crowd.weight, np.ones(len(votes))]
-    label = [job.class_code[event.label or ""] for event in votes]
+    task, _, label = np.array([job.codes(event) for event in votes], dtype=np.int32).T
     made = Responses.from_codes(
-        np.r_[crowd.task_of_each(), _codes([job.code[event.left or ""] for event in votes])],
+        np.r_[crowd.task_of_each(), task],
         np.r_[crowd.worker_of_each(), workers.codes(names)],
-        np.r_[crowd.label_of_each(), _codes(label)],
+        np.r_[crowd.label_of_each(), label],
         crowd.tasks,
         workers,
         crowd.classes,
@@ -193,13 +205,10 @@ def _with_votes(job: Job, answers: Sequence[Event]) -> Responses:
     return replace(made, frame=crowd.frame, is_class_ordered=crowd.is_class_ordered)
 
 
-def _by_hand(job: Job, answers: Sequence[Event]) -> dict[int, int]:
+def _by_hand(job: Job, answers: Sequence[Event]) -> Labels:
     """Return the labels that were set as known; the last of each task counts."""
-    return {
-        job.code[event.left or ""]: job.class_code[event.label or ""]
-        for event in answers
-        if event.is_by_hand and event.kind == "label"
-    }
+    set_so = (job.codes(e) for e in answers if e.is_by_hand and e.kind == "label")
+    return {task: label for task, _, label in set_so}
 
 
 def _gold(job: Job, label: Mapping[int, int]) -> Gold | None:
@@ -211,11 +220,8 @@ def _gold(job: Job, label: Mapping[int, int]) -> Gold | None:
     return Gold(tasks, codes, job.responses.classes, np.arange(len(codes)), SOURCE)
 
 
-def _links(
-    job: Job, answers: Sequence[Event], label: Mapping[int, int], denied: Sequence[Denial] = ()
-) -> Links | None:
-    """Return the links that were given, those that were answered, and what was denied."""
-    said = answered_links(job, answers, label, denied)
+def _with_given(job: Job, said: Links) -> Links | None:
+    """Return the links that were given from the start, and those that were answered."""
     if not len(said):
         return job.links
     return said if job.links is None else job.links + said
@@ -235,19 +241,19 @@ def answered_links(
     ends: list[tuple[int, int, bool, str]] = []
     denied = list(denied)
     for event in answers:
-        left = job.code[event.left or ""]
+        left, right, said = job.codes(event)
         if event.is_link:
-            ends.append((left, job.code[event.right or ""], event.kind == "same", event.who))
+            ends.append((left, right, event.kind == "same", event.who))
         elif event.kind == "no" and job.responses.n_classes > 2:
-            denied.append((left, job.class_code[event.label or ""], event.who))
+            denied.append((left, said, event.who))
     for task, unlike, by in denied:
         if unlike in example and task not in label:
             ends.append((task, example[unlike], False, by))
     left_of, right_of, must, says = zip(*ends, strict=True) if ends else ((), (), (), ())
     who, sources = ids.encode(list(says))
     return Links(
-        _codes(left_of),
-        _codes(right_of),
+        np.array(left_of, dtype=np.int32),
+        np.array(right_of, dtype=np.int32),
         np.array(must, dtype=bool),
         job.responses.tasks,
         np.arange(len(ends)),
@@ -258,11 +264,9 @@ def answered_links(
     )
 
 
-def _codes(values: Sequence[int]) -> Codes:
-    return np.array(values, dtype=np.int32)
-
-
-def believed(job: Job, model: Estimator, given: AnsweredJob, answers: Sequence[Event]) -> Floats:
+def believed(
+    job: Job, model: Estimator, weighed: Weighed | None, answers: Sequence[Event]
+) -> Floats:
     """Return the probabilities to choose questions by.
 
     Where answers may be wrong, what was said of a task is as sure as it was found to be. A class
@@ -270,24 +274,21 @@ def believed(job: Job, model: Estimator, given: AnsweredJob, answers: Sequence[E
     stays as it is.
     """
     q = tempered(model)
-    if given.weighed is not None:
+    if weighed is not None:
         q = q.copy()
-        q[given.weighed.task] = given.weighed.r
+        q[weighed.task] = weighed.r
         return q
-    denied = [event for event in answers if event.kind == "no"]
+    denied = [job.codes(event) for event in answers if event.kind == "no"]
     if job.responses.n_classes == 2 or not denied:
         return q
+    task, _, label = np.array(denied).T
     without = q.copy()
-    without[
-        [job.code[event.left or ""] for event in denied],
-        [job.class_code[event.label or ""] for event in denied],
-    ] = 0.0
+    without[task, label] = 0.0
     total = without.sum(axis=1, keepdims=True)
-    has_some = total > 0.0
-    return np.where(has_some, without / np.where(has_some, total, 1.0), q)
+    return np.where(total > 0.0, without / np.where(total > 0.0, total, 1.0), q)
 
 
-def state_of(job: Job, model: Estimator, q: Floats, given: AnsweredJob) -> TaskState:
+def state_of(job: Job, model: Estimator, q: Floats, weighed: Weighed | None) -> TaskState:
     """Return what is known of the tasks, answers included.
 
     Where answers may be wrong, a task stays open to a second question, and serves as an example
@@ -295,17 +296,18 @@ def state_of(job: Job, model: Estimator, q: Floats, given: AnsweredJob) -> TaskS
     would add up along a chain.
     """
     state = task_state(model, job.among)._replace(q=q)
-    weighed = given.weighed
     if weighed is None:
         return state
     known = np.full(len(q), OPEN, dtype=np.int32)
     for task, label in job.given_labels().items():
         known[task] = label
     example = known.copy()
-    label = weighed.r.argmax(axis=1)
+    labels: Codes = weighed.r.argmax(axis=1)
     is_shown = weighed.is_labelled & (known[weighed.task] == OPEN)
-    is_shown &= q[weighed.task, label] >= SURE
-    example[weighed.task[is_shown]] = label[is_shown]
+    is_shown &= q[weighed.task, labels] >= SURE
+    example[weighed.task[is_shown]] = labels[is_shown]
+    gain_for_others = np.zeros(len(q))
+    gain_for_others[weighed.task] = weighed.for_others
     # What is believed is known to the fit, but ties nothing for good: each task stands for itself.
     settled = state.settled
     if settled.asked is None:
@@ -315,5 +317,5 @@ def state_of(job: Job, model: Estimator, q: Floats, given: AnsweredJob) -> TaskS
         known=known,
         example=example,
         error=weighed.error,
-        gain_for_others=weighed.gain_for_others(len(q)),
+        gain_for_others=gain_for_others,
     )

@@ -18,19 +18,20 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiebreak.ask.evidence import AnsweredJob, believed, fallible, trusted
+from tiebreak.ask.evidence import FitInputs, LinkRate, believed, fallible, trusted
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log, Snapshot, Subject
-from tiebreak.ask.people import SMALL_ERROR, Weighed
-from tiebreak.ask.storage import FitPoint, Storage, StoredModel
+from tiebreak.ask.people import Weighed
+from tiebreak.ask.storage import FitPoint, Storage
 from tiebreak.errors import (
     ConvergenceWarning,
     GoldError,
@@ -59,11 +60,8 @@ REST = 1.0  # before a fit to a whole batch of answers
 LONG_REST = 20.0  # before a fit to fewer
 MOST_AHEAD = 20_000  # questions looked through for some that were not answered yet
 
-LinkRate = float | str | None  # how links are read: never wrong, a rate, or "learn"
-OF_WEIGHED = ("task", "r", "is_named", "is_labelled", "for_others")  # its arrays
 
-
-def new_model(link_error: LinkRate, is_final: bool) -> Estimator:
+def new_model(link_error: LinkRate, *, is_final: bool) -> VariationalBayes:
     """Return the model to fit; one that is not final only chooses questions."""
     model = VariationalBayes(
         link_options=ExactLinkOptions(error=link_error),
@@ -72,18 +70,61 @@ def new_model(link_error: LinkRate, is_final: bool) -> Estimator:
     return model if is_final else model.set_params(tol=BETWEEN_BATCHES)
 
 
-class FittedSession(NamedTuple):
-    """A fitted model, and what a session reads from it again and again."""
+@dataclass(frozen=True, eq=False)
+class SessionFit:
+    """A fitted model, the answers it was fitted to, and how these were read."""
 
     model: Estimator
-    known: Snapshot  # the answers it was fitted to
-    given: AnsweredJob  # what the answers amounted to
+    known: Snapshot
     link_error: LinkRate
     is_final: bool  # fitted to the usual tolerance, not one that only suffices to choose questions
     is_soft: bool  # answers count as fallible, so that none follows for sure from others
+    weighed: Weighed | None
     q: Floats  # (n_tasks, n_classes) what to believe when questions are chosen
-    wrong: float  # how many labels are expected to be wrong
-    n_checks: int  # links and labels that tell how far to trust the crowd
+
+    @cached_property
+    def wrong(self) -> float:
+        """How many labels are expected to be wrong."""
+        label = self.model.labels_.label
+        return float((1.0 - self.q[np.arange(len(label)), label]).sum())
+
+    @property
+    def n_checks(self) -> int:
+        """How many links and labels tell how far to trust the crowd."""
+        return len(self.model.links_ or ()) + len(self.model.gold_ or ())
+
+    def to_bytes(self, inputs: str) -> bytes:
+        """Return a fit as the file of a session keeps it, with the fingerprint of its inputs."""
+        about: dict[str, Any] = {"inputs": inputs, "link_error": self.link_error}
+        about |= {"is_final": self.is_final, "is_soft": self.is_soft}
+        weighed = {} if self.weighed is None else vars(self.weighed)
+        arrays = {name: each for name, each in weighed.items() if isinstance(each, np.ndarray)}
+        about["weighed"] = {name: each for name, each in weighed.items() if name not in arrays}
+        for name, data in (
+            ("about", json.dumps(about).encode()),
+            ("model", model_file.to_bytes(self.model)),
+        ):
+            arrays[name] = np.frombuffer(data, np.uint8)
+        sink = io.BytesIO()
+        np.savez(sink, **arrays)  # type: ignore[arg-type]
+        return sink.getvalue()
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, known: Snapshot, job: Job, inputs: str
+    ) -> tuple[SessionFit, bool]:
+        """Return a fit, and whether it was fitted to the inputs that there are now."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as pieces:
+            arrays = dict(pieces.items())
+        about = json.loads(arrays.pop("about").tobytes())
+        model = model_file.from_bytes(arrays.pop("model").tobytes())
+        plain = about.pop("weighed")
+        weighed = Weighed(**plain, **arrays) if arrays else None
+        is_of_these = about.pop("inputs") == inputs
+        q = model.probabilities_
+        if is_of_these:
+            q = believed(job, model, weighed, known.answers)
+        return cls(model, known, **about, weighed=weighed, q=q), is_of_these
 
 
 class Fits:
@@ -97,156 +138,89 @@ class Fits:
     begin to err, it starts from the votes: what was believed before may be wrong now.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        storage: Storage,
-        link_error: LinkRate,
-        new_model: Callable[[LinkRate, bool], Estimator] = new_model,
-    ) -> None:
+    def __init__(self, job: Job, storage: Storage, link_error: LinkRate) -> None:
         self._job = job
         self._storage = storage
         self._link_error = link_error
-        self._new_model = new_model
         self._inputs = f"{job.inputs()} {link_error!r}"
-        self.made: FittedSession | None = None  # the last fit to what is here now
-        # Where the next fit may go on from: a model, the answers it knew, how it read links.
-        self._start: tuple[Estimator, frozenset[int], LinkRate] | None = None
-        self.history, stored = storage.fits()
-        if stored is not None:
-            self._restore(stored)
+        self.made: SessionFit | None = None  # the last fit to what is here now
+        self._start: SessionFit | None = None  # where the next one may go on from
+        self.history, seen, data = storage.fits()
+        if data:
+            self._restore(seen, data)
+
+    def _restore(self, seen: int, data: bytes) -> None:
+        """Take up the last fit. Where responses, links or gold are others, only go on from it."""
+        log = Log()
+        for event in self._storage.since(0):
+            if event.id <= seen:
+                log.add(event)
+        known = Snapshot(seen, tuple(log.evidence()))
+        try:
+            self._start, is_of_these = SessionFit.from_bytes(data, known, self._job, self._inputs)
+        except ValueError as error:
+            note("session-model-unreadable", path=self._storage.path, reason=error)
+        else:
+            self.made = self._start if is_of_these else None
 
     def n_new(self, now: Snapshot) -> int:
         """Count the answers that the last fit does not know, and those that were undone since."""
         known = frozenset() if self.made is None else self.made.known.ids
         return len(known ^ now.ids)
 
-    def current(self, now: Snapshot, *, final: bool = False) -> FittedSession:
+    def current(self, now: Snapshot, *, final: bool = False) -> SessionFit:
         """Return the fit to these answers, made anew where the last one knows others.
 
         `final` asks for the usual tolerance; a fit before it is where that one starts.
         """
-        fit = self.made
-        if fit is not None and fit.known.answers == now.answers and (fit.is_final or not final):
-            return fit
-        return self._make(now, is_final=final or fit is None)
-
-    def _make(self, known: Snapshot, *, is_final: bool) -> FittedSession:
-        """Fit, and keep the fit in the file; memory never runs ahead of it."""
-        model, given, link_error, is_soft = self._fitted(known.answers, is_final=is_final)
-        fit = self._as_made(model, known, given, link_error, is_final=is_final, is_soft=is_soft)
-        label = model.labels_.label
-        former = label if self.made is None else self.made.model.labels_.label
-        point = FitPoint(len(known.answers), fit.wrong, int((former != label).sum()))
-        self._storage.set_fit(point, StoredModel(known.seen, self._inputs, _packed(fit)))
+        last = self.made
+        if last is not None and last.known.answers == now.answers and (last.is_final or not final):
+            return last
+        fit = self._fitted(now, is_final=final or last is None)
+        label = fit.model.labels_.label
+        former = label if last is None else last.model.labels_.label
+        point = FitPoint(len(now.answers), fit.wrong, int((former != label).sum()))
+        # Memory never runs ahead of the file.
+        self._storage.set_fit(point, now.seen, fit.to_bytes(self._inputs))
         self.history.append(point)
-        self.made = fit
-        self._start = model, known.ids, link_error
+        self.made = self._start = fit
         return fit
 
-    def _as_made(
-        self,
-        model: Estimator,
-        known: Snapshot,
-        given: AnsweredJob,
-        link_error: LinkRate,
-        *,
-        is_final: bool,
-        is_soft: bool,
-    ) -> FittedSession:
-        """Add what a session reads from a fit again and again."""
-        q = believed(self._job, model, given, known.answers)
-        label = model.labels_.label
-        wrong = float((1.0 - q[np.arange(len(label)), label]).sum())
-        is_soft = is_soft or (model.links_ is not None and model.links_.weight is not None)
-        n_checks = len(model.links_ or ()) + len(model.gold_ or ())
-        return FittedSession(model, known, given, link_error, is_final, is_soft, q, wrong, n_checks)
-
-    def _restore(self, stored: StoredModel) -> None:
-        """Take up the last fit. Where responses, links or gold are others, only go on from it."""
-        log = Log()
-        for event in self._storage.since(0):
-            if event.id <= stored.seen:
-                log.add(event)
-        known = Snapshot(stored.seen, tuple(log.evidence()))
-        try:
-            model, about, weighed = _unpacked(stored.data)
-        except ValueError as error:
-            note("session-model-unreadable", path=self._storage.path, reason=error)
-            return
-        self._start = model, known.ids, about["link_error"]
-        if stored.inputs == self._inputs:
-            n_loose = about.pop("n_loose")
-            given = AnsweredJob(model.responses_, model.links_, model.gold_, weighed, n_loose)
-            self.made = self._as_made(model, known, given, **about)
-
-    def _fitted(
-        self, answers: Sequence[Event], *, is_final: bool
-    ) -> tuple[Estimator, AnsweredJob, LinkRate, bool]:
-        """Fit; return also what it was given, how links are read, whether answers are fallible."""
+    def _fitted(self, known: Snapshot, *, is_final: bool) -> SessionFit:
+        """Fit to answers: taken as true where one person gave them and they can all be."""
+        answers = known.answers
         people = {event.who for event in answers if not (event.is_vote or event.is_by_hand)}
         if self._link_error is None and len(people) <= 1:
-            try:
-                given = trusted(self._job, answers)
-                start = self._start_for(None, answers)
-                return self._fit(None, given, start, is_final), given, None, False
-            except (LinkError, GoldError):  # all else was checked at the door: answers contradict
-                pass
-        given, link_error, start = self._weighed(answers)
-        return self._fit(link_error, given, start, is_final), given, link_error, True
+            with suppress(LinkError, GoldError):  # all else was checked: answers contradict
+                return self._fit(trusted(self._job, answers), known, is_final=is_final)
+        # What the responses of a task say is read as the last fit reads them: what answers tell
+        # of the workers counts for every task. A fit that starts from the votes goes by plain VB.
+        own = self._by_votes if self.made is None else own_probabilities(self.made.model)
+        given = fallible(self._job, answers, own, self._link_error)
+        if self.made is not None and self._start_for(given, answers) is None:
+            given = fallible(self._job, answers, self._by_votes, self._link_error)
+        return self._fit(given, known, is_final=is_final)
 
-    def _fit(
-        self, link_error: LinkRate, given: AnsweredJob, start: Estimator | None, is_final: bool
-    ) -> Estimator:
-        model = self._new_model(link_error, is_final)
-        return model.fit(given.responses, links=given.links, gold=given.gold, start=start)
+    def _fit(self, given: FitInputs, known: Snapshot, *, is_final: bool) -> SessionFit:
+        model = new_model(given.link_error, is_final=is_final)
+        start = self._start_for(given, known.answers)
+        model.fit(given.responses, links=given.links, gold=given.gold, start=start)
+        q = believed(self._job, model, given.weighed, known.answers)
+        is_soft = given.is_soft or (model.links_ is not None and model.links_.weight is not None)
+        return SessionFit(model, known, given.link_error, is_final, is_soft, given.weighed, q)
 
-    def _weighed(self, answers: Sequence[Event]) -> tuple[AnsweredJob, LinkRate, Estimator | None]:
-        """Weigh answers against what the crowd says; return also how links are read, and the start.
-
-        What the responses of a task say is read as the last fit reads them: what answers tell of
-        the workers counts for every task. A fit that starts from the votes goes by plain VB.
-        """
-        rate = self._link_error if isinstance(self._link_error, int | float) else None
-        made = self.made
-        own = self._by_responses if made is None else own_probabilities(made.model)
-        given = fallible(self._job, answers, own, rate)
-        link_error = self._reading(given)
-        start = self._start_for(link_error, answers)
-        if start is None and made is not None:
-            given = fallible(self._job, answers, self._by_responses, rate)
-            link_error = self._reading(given)
-        return given, link_error, start
+    def _start_for(self, given: FitInputs, answers: Sequence[Event]) -> Estimator | None:
+        """Return the model to go on from; None: start from the votes."""
+        last = self._start
+        if last is None or last.link_error != given.link_error:
+            return None
+        return last.model if last.known.ids <= {event.id for event in answers} else None
 
     @cached_property
-    def _by_responses(self) -> Floats:
+    def _by_votes(self) -> Floats:
         """What the responses of each task alone say, by plain VB."""
         with _without_notes():
             return own_probabilities(VariationalBayes().fit(self._job.responses))
-
-    def _reading(self, given: AnsweredJob) -> LinkRate:
-        """Return how links are read where answers may err: as the caller says, or by what there is.
-
-        Links that say what was denied hold: they were weighed. Others may be wrong. Weights rule
-        out that rates are estimated, and so does much that was weighed: links are then asked about
-        tasks in doubt, of which the crowd would deny true ones.
-        """
-        if self._link_error is not None:
-            return self._link_error
-        links = self._job.links
-        if links is not None and links.weight is not None:
-            return SMALL_ERROR
-        if given.weighed is None:
-            return "learn"
-        return SMALL_ERROR if given.n_loose or links is not None else None
-
-    def _start_for(self, link_error: LinkRate, answers: Sequence[Event]) -> Estimator | None:
-        """Return the fit to go on from; None: start from the votes."""
-        if self._start is None:
-            return None
-        model, ids, read = self._start
-        is_beyond = read == link_error and ids <= {event.id for event in answers}
-        return model if is_beyond else None
 
 
 @contextmanager
@@ -255,41 +229,6 @@ def _without_notes() -> Iterator[None]:
         warnings.simplefilter("ignore", InputNote)
         warnings.simplefilter("ignore", ConvergenceWarning)
         yield
-
-
-def _packed(fit: FittedSession) -> bytes:
-    """Return a fit as the file of a session keeps it."""
-    weighed = fit.given.weighed
-    about: dict[str, Any] = {
-        "link_error": fit.link_error,
-        "is_final": fit.is_final,
-        "is_soft": fit.is_soft,
-        "n_loose": fit.given.n_loose,
-    }
-    arrays = {}
-    if weighed is not None:
-        plain = weighed._asdict()
-        arrays = {name: plain.pop(name) for name in OF_WEIGHED}
-        about["weighed"] = plain
-    for name, data in (
-        ("about", json.dumps(about).encode()),
-        ("model", model_file.to_bytes(fit.model)),
-    ):
-        arrays[name] = np.frombuffer(data, np.uint8)
-    sink = io.BytesIO()
-    np.savez(sink, **arrays)
-    return sink.getvalue()
-
-
-def _unpacked(data: bytes) -> tuple[Estimator, dict[str, Any], Weighed | None]:
-    """Return the model of a fit, what is said of it, and what answers amounted to."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        about = json.loads(arrays["about"].tobytes())
-        model = model_file.from_bytes(arrays["model"].tobytes())
-        plain = about.pop("weighed", None)
-        if plain is None:
-            return model, about, None
-        return model, about, Weighed(**plain, **{name: arrays[name] for name in OF_WEIGHED})
 
 
 class Background:
@@ -309,7 +248,7 @@ class Background:
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="tiebreak-fits", daemon=True)
 
-    def start(self, fit: FittedSession, now: Snapshot) -> None:
+    def start(self, fit: SessionFit, now: Snapshot) -> None:
         """Choose by the first fit, and begin to work."""
         self.choose_by(fit, now)
         self._thread.start()
@@ -399,7 +338,7 @@ class Background:
         times = REST if n_new >= self._desk.batch else LONG_REST
         return max(self._ended + times * self._seconds - time.monotonic(), 0.0)
 
-    def choose_by(self, fit: FittedSession, now: Snapshot) -> None:
+    def choose_by(self, fit: SessionFit, now: Snapshot) -> None:
         """Choose ahead, more where most of what is chosen was answered before."""
         n = n_wanted = AHEAD + EACH * len(self._people)
         with self._desk.lock:

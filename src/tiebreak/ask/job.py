@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak import tables
-from tiebreak.ask.log import Subject, subject_of
+from tiebreak.ask.log import Event, Subject, subject_of
 from tiebreak.ask.results import Vote
 from tiebreak.ask.storage import Marks
 from tiebreak.data import Responses
@@ -67,20 +67,16 @@ class Job:
         """Return the caller's id of a task."""
         return self.responses.tasks[self.code[key or ""]]
 
+    def class_name(self, key: str | None) -> Hashable:
+        """Return the caller's name of a class."""
+        return self.responses.classes[self.class_code[key or ""]]
+
     def code_of(self, task: Hashable) -> int:
         """Return the code of a task; refuse one that the responses do not have."""
         code = int(self.responses.tasks.codes([task])[0])
         if code == MISSING:
             raise OptionError("unknown-task", task=task)
         return code
-
-    def key_of(self, task: Hashable) -> str:
-        """Return the text of a task's id in the file of a session."""
-        return self.key[self.code_of(task)]
-
-    def class_name(self, key: str | None) -> Hashable:
-        """Return the caller's name of a class."""
-        return self.responses.classes[self.class_code[key or ""]]
 
     def code_of_class(self, label: Hashable) -> int:
         """Return the code of a class; refuse one that the job does not have."""
@@ -89,6 +85,11 @@ class Job:
             raise OptionError("unknown-class", label=label, classes=list(self.responses.classes))
         return code
 
+    def codes(self, event: Event) -> tuple[int, int, int]:
+        """Return the codes of the tasks and of the class of an answer, -1 where it has none."""
+        left, right = (MISSING if e is None else self.code[e] for e in (event.left, event.right))
+        return left, right, MISSING if event.label is None else self.class_code[event.label]
+
     def given_labels(self) -> dict[int, int]:
         """Return the class of each task whose label was given from the start, in codes."""
         if self.gold is None:
@@ -96,21 +97,23 @@ class Job:
         gold = self.gold.on(self.responses.tasks, self.responses.classes)
         return dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
 
+    def keys(
+        self, task: Hashable, other: Hashable | None, label: Hashable | None
+    ) -> tuple[str, str | None, str | None]:
+        """Return two tasks and a class as the file of a session has them."""
+        right = None if other is None else self.key[self.code_of(other)]
+        named = None if label is None else self.class_key[self.code_of_class(label)]
+        return self.key[self.code_of(task)], right, named
+
     def subject(
         self, kind: str, task: Hashable, other: Hashable | None, label: Hashable | None
     ) -> Subject:
         """Return what a question is about, as the file of a session has it."""
-        right = None if other is None else self.key_of(other)
-        named = self.class_key[self.code_of_class(label)] if kind == "is" else None
-        return subject_of(kind, self.key_of(task), right, named)
+        return subject_of(kind, *self.keys(task, other, label if kind == "is" else None))
 
     def class_text(self, label: Hashable) -> str | None:
         """Return what a class means, if that is said."""
         return self.class_texts.get(self.code_of_class(label))
-
-    def text(self, task: Hashable) -> str | None:
-        """Return the text of a task, if there is one."""
-        return self.texts.get(self.code_of(task))
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
         """Return the workers who answered a task, with the label that each gave."""
@@ -123,7 +126,6 @@ class Job:
 
     def inputs(self) -> str:
         """Return a fingerprint of all that a fit is given beside answers."""
-        digest = hashlib.sha256()
         crowd, links, gold = self.responses, self.links, self.gold
         parts: list[Any] = [crowd.start, crowd.code, crowd.weight]
         parts += [crowd.tasks, crowd.workers, crowd.classes, crowd.is_class_ordered]
@@ -132,14 +134,14 @@ class Job:
             parts += [links.who, links.sources, links.duplicate]
         if gold is not None:
             parts += [gold.tasks, gold.label, gold.classes]
+        digest = hashlib.sha256()
         for part in parts:
             if isinstance(part, np.ndarray):
                 digest.update(f"{part.dtype.str}{part.shape}".encode())
                 digest.update(np.ascontiguousarray(part).data)
-            elif isinstance(part, Ids):
-                digest.update("\0".join(map(repr, part)).encode("utf-8", "replace"))
             else:
-                digest.update(repr(part).encode())
+                shown = list(part) if isinstance(part, Ids) else part
+                digest.update(repr(shown).encode("utf-8", "replace"))
         return digest.hexdigest()
 
 
@@ -202,8 +204,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
 
 def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
     """Return what tells this job from others: its tasks and classes, in any order."""
-    tasks = sorted(key)
-    labels = sorted(map(str, classes))
+    tasks, labels = sorted(key), sorted(map(str, classes))
     parts = [str(len(tasks)), *tasks, *labels]
     digest = hashlib.sha256("".join(f"{len(p)}:{p}" for p in parts).encode("utf-8", "replace"))
     described = [
@@ -213,7 +214,7 @@ def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
     return Marks(digest.hexdigest(), " and ".join(described))
 
 
-def _keys(tasks: Ids) -> tuple[str, ...]:
-    """Return one text per task: as it prints, or, where two print alike, as Python writes them."""
-    plain = tuple(map(str, tasks))
-    return plain if len(set(plain)) == len(plain) else tuple(map(repr, tasks))
+def _keys(names: Ids) -> tuple[str, ...]:
+    """Return one text per name: as it prints, or, where two print alike, as Python writes them."""
+    plain = tuple(map(str, names))
+    return plain if len(set(plain)) == len(plain) else tuple(map(repr, names))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,9 +15,9 @@ Subject = tuple[str, str, str]  # what a question is about: its kind, a task, an
 
 QUESTIONS: tuple[QuestionName, ...] = ("same", "label", "is", "vote")
 LINKS: tuple[Kind, ...] = ("same", "different")
-ANSWERS: tuple[Kind, ...] = (*LINKS, "label", "yes", "no", "unsure")
-KINDS: tuple[Kind, ...] = (*ANSWERS, "skip", "undo", "keep")
+EVIDENCE: tuple[Kind, ...] = (*LINKS, "label", "yes", "no")  # says something about classes
 UNSURE: Literal["unsure"] = "unsure"
+KINDS: tuple[Kind, ...] = (*EVIDENCE, UNSURE, "skip", "undo", "keep")
 BY_HAND = "hand-"  # begins the run of somebody who sets labels as known
 LEAST_TIMED = 5  # answers of a kind before their median time is trusted
 
@@ -52,7 +52,7 @@ class Event(NamedTuple):
     @property
     def is_evidence(self) -> bool:
         """Whether this says something about classes: a link, a label, a yes or no."""
-        return self.kind in ANSWERS and self.kind != UNSURE
+        return self.kind in EVIDENCE
 
     @property
     def is_vote(self) -> bool:
@@ -115,9 +115,9 @@ class Log:
     answers: dict[int, Event] = field(default_factory=dict)  # in force, by id, in their order
     skips: dict[int, Event] = field(default_factory=dict)
     kept: set[int] = field(default_factory=set)  # answers that stand although they contradict
-    # How often each subject was answered, by person and by anyone: many people ask for it often.
-    _n_answered: dict[str | None, Counter[Subject]] = field(
-        default_factory=lambda: defaultdict(Counter), repr=False, compare=False
+    # Who answered each subject, once for each answer: many people look there often.
+    _people: dict[Subject, list[str]] = field(
+        default_factory=lambda: defaultdict(list), repr=False, compare=False
     )
 
     def add(self, event: Event) -> None:
@@ -125,14 +125,17 @@ class Log:
         self.last = self.ids[event.token] = event.id
         if event.kind == "skip":
             self.skips[event.id] = event
-        elif event.kind == "undo" and event.about is not None:
-            self._count(self.answers.pop(event.about, None), -1)
-            self.skips.pop(event.about, None)
         elif event.kind == "keep" and event.about is not None:
             self.kept.add(event.about)
+        elif event.kind == "undo" and event.about is not None:
+            self.skips.pop(event.about, None)
+            undone = self.answers.pop(event.about, None)
+            if undone is not None and undone.is_evidence:
+                self._people[undone.subject].remove(undone.who)
         else:
             self.answers[event.id] = event
-            self._count(event, 1)
+            if event.is_evidence:
+                self._people[event.subject].append(event.who)
 
     def get(self, id: int) -> Event | None:
         """Return an answer or skip that is in force."""
@@ -148,11 +151,13 @@ class Log:
 
     def answered(self, who: str | None = None) -> set[Subject]:
         """Return what was answered by this person, or by anyone."""
-        return set(self._n_answered[who]) if who in self._n_answered else set()
+        return {
+            subject for subject, by in self._people.items() if (who in by if who else len(by) > 0)
+        }
 
     def has_answered(self, subject: Subject, who: str) -> bool:
-        """Say whether this person answered it."""
-        return who in self._n_answered and subject in self._n_answered[who]
+        """Return whether this person answered a question."""
+        return subject in self._people and who in self._people[subject]
 
     def unsure_to(self, who: str) -> set[Subject]:
         """Return the questions to which this person said that they cannot tell."""
@@ -176,17 +181,4 @@ class Log:
         for event in self.answers.values():
             if event.who == who and event.seconds is not None:
                 times[event.question or "same"].append(event.seconds)
-        return {
-            kind: statistics.median(each)
-            for kind, each in times.items()
-            if len(each) >= LEAST_TIMED
-        }
-
-    def _count(self, event: Event | None, by: int) -> None:
-        if event is None or not event.is_evidence:
-            return
-        for who in (None, event.who):
-            counted = self._n_answered[who]
-            counted[event.subject] += by
-            if not counted[event.subject]:
-                del counted[event.subject]
+        return {k: statistics.median(each) for k, each in times.items() if len(each) >= LEAST_TIMED}

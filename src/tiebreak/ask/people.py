@@ -1,8 +1,8 @@
 """People: what several of them say, weighed by how often each errs.
 
 A crowd errs together, so that its votes, added up, outweigh any one person. What people were asked
-is weighed against the crowd's honest probabilities instead, by belief propagation over the tasks
-that answers name [eq:asked-labels]:
+is weighed against the crowd's calibrated probabilities instead, by belief propagation over the
+tasks that answers name [eq:asked-labels]:
 
     r_i(k) ∝ p_i(k) Π_s P(s | k) Π_e m_e(k)
 
@@ -15,7 +15,7 @@ without this answer, c_j:
     same:  ε + (1 − 2 ε) c_j(k)        different:  1 − ε − (1 − 2 ε) c_j(k)
 
 What several people said of the same two tasks is one such message. Messages are
-damped, since those of a loop of contradictions would swing to and fro.
+damped, since those of a loop of contradictions would oscillate.
 
 The error rate ε of a person and λ follow from r, and r from these, in turn. Where people mostly say
 what the crowd's probabilities lead to expect, λ is small, and who contradicts a sure crowd is
@@ -27,7 +27,7 @@ along links as that of n / (1 + ρ (n − 1)): a crowd that errs together must n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -44,12 +44,13 @@ STANDING = 20.0  # answers, or tasks, that a prior counts for: evidence overrule
 TURNS = 100  # of messages and rates, at most
 RESERVE = 0.5  # of doubt in the crowd on tasks that are asked about, before it is learnt
 LEAST = 1e-12  # of a belief
-SETTLED = 1e-10  # of a belief from turn to turn
-DAMPING = 0.7  # of a message as it was: along loops, messages would swing to and fro for ever
+CONVERGED = 1e-10  # change of a belief from turn to turn
+DAMPING = 0.7  # of a message as it was: along loops, messages would oscillate
 DEPUTIES = 2  # tasks that are asked about, between two fits, to learn the class of one tied to them
 
 
-class Weighed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Weighed:
     """What answers amount to."""
 
     task: Offsets  # (n,) the tasks that they name, sorted
@@ -61,17 +62,13 @@ class Weighed(NamedTuple):
     reserve: float  # how often what the crowd says of such tasks tells nothing
     for_others: Floats  # (n,) what a label of each would put right in others
 
-    def gain_for_others(self, n_tasks: int) -> Floats:
-        """Return what a label of each task would put right in others, (n_tasks,)."""
-        found = np.zeros(n_tasks)
-        found[self.task] = self.for_others
-        return found
-
 
 def weigh(
     job: Job, answers: Sequence[Event], own: Floats, known: Floats, error: float | None
 ) -> Weighed:
     """Weigh answers against each other and against what the crowd says of each task.
+
+    Beliefs, the rates of people and the reserve are found in turn, until they have converged.
 
     Parameters
     ----------
@@ -84,18 +81,57 @@ def weigh(
     error
         How often people err, where that is known; None: it is learnt.
     """
-    said = _Said(job, answers, own, known)
-    r, rate, reserve = said.settle(error)
-    n_said = np.bincount(said.who, minlength=len(said.people))
+    said = _Said(job, answers, known)
+    own = own[said.tasks]
+    n_classes = own.shape[1]
+    n_people = len(said.people)
+    n_said = np.bincount(said.who, minlength=n_people)
+    rate = np.full(n_people, SMALL_ERROR if error is None else max(error, LEAST))
+    reserve = next_reserve = RESERVE
+    messages = np.zeros((2, len(said.left), n_classes))  # to `left`, to `right`
+    r = np.zeros_like(own)
+    for _ in range(TURNS):
+        before, reserve = r, next_reserve
+        spread = (1.0 - reserve) * own + reserve / n_classes
+        crowd = np.where(said.is_given[:, None], own, spread)
+        logs = np.log(np.maximum(crowd, LEAST))
+        heard = said.heard[:, None] * logs
+        given = heard + said.by_labels(rate, n_classes)
+        same, differ = said.likelihoods(rate)
+
+        # What each pair says to its two ends, by what the other end is without it.
+        total = given + said.by_end @ messages.reshape(-1, n_classes)
+        left, right = said.ends_without(messages, total)
+        tied = differ[:, None] + (same - differ)[:, None] * np.stack([right, left])
+        new = np.log(np.maximum(tied, LEAST))
+        messages = DAMPING * messages + (1.0 - DAMPING) * (new - new.max(axis=2, keepdims=True))
+        total = given + said.by_end @ messages.reshape(-1, n_classes)
+        r = softmax(total + logs - heard)
+
+        # Of a task of class k the crowd told nothing with probability (λ / K) / p(k) as spread.
+        vain = (r * (reserve / n_classes) / np.maximum(crowd, LEAST)).sum(axis=1)[~said.is_given]
+        next_reserve = float((STANDING * RESERVE + vain.sum()) / (STANDING + len(vain)))
+        if error is None:
+            wrong = np.zeros(len(said.who))
+            wrong[said.named] = 1.0 - (softmax(total)[said.task[said.named]] * said.agrees).sum(1)
+            left, right = said.ends_without(messages, total)
+            is_one = (left * right).sum(axis=1)
+            together = is_one * same + (1.0 - is_one) * differ
+            is_same = (is_one * same / np.maximum(together, LEAST))[said.pair]
+            wrong[said.link] = np.where(said.is_yes[said.link], 1.0 - is_same, is_same)
+            summed = np.bincount(said.who, wrong, minlength=n_people)
+            rate = (STANDING * SMALL_ERROR + summed) / (STANDING + n_said)
+        if np.abs(r - before).max() < CONVERGED:
+            break
     return Weighed(
         said.tasks,
         r,
-        said.tied_to(said.is_base),
+        said.tied_to_a_label(),
         said.is_labelled,
         dict(zip(said.people, rate.tolist(), strict=True)),
         float(rate @ n_said / n_said.sum()),
         reserve,
-        said.for_others(r, rate),
+        said.gain_for_others(r, rate),
     )
 
 
@@ -111,75 +147,78 @@ class _Said:
         ann: same, bob: different    s = (1 − ε) ε'          d = ε (1 − ε')
     """
 
-    def __init__(self, job: Job, answers: Sequence[Event], own: Floats, known: Floats) -> None:
-        left = [job.code[event.left or ""] for event in answers]
-        right = [job.code[event.right or event.left or ""] for event in answers]
-        label = [-1 if event.is_link else job.class_code[event.label or ""] for event in answers]
+    def __init__(self, job: Job, answers: Sequence[Event], known: Floats) -> None:
+        n_classes = job.responses.n_classes
+        left, right, label = np.array([job.codes(event) for event in answers], dtype=np.int64).T
+        is_link = right >= 0
         self.people = sorted({event.who for event in answers})
         self.who = np.array([self.people.index(event.who) for event in answers], dtype=np.int64)
-        self.tasks = np.unique([*left, *right]).astype(np.int64)
+        self.tasks = np.unique(np.concatenate([left, right[is_link]]))
         self.task = np.searchsorted(self.tasks, left)
-        self.other = np.searchsorted(self.tasks, right)
-        self.label = np.array(label, dtype=np.int64)
+        other = np.searchsorted(self.tasks, np.where(is_link, right, left))
         self.is_yes = np.array([event.kind not in ("no", "different") for event in answers])
-        self.is_binary = job.responses.n_classes == 2
+        self.is_binary = n_classes == 2
         if self.is_binary:  # "no, not a cat" names the other class
-            is_other = ~self.is_yes & (self.label >= 0)
-            self.label = np.where(is_other, 1 - self.label, self.label)
+            is_other = ~self.is_yes & ~is_link
+            label = np.where(is_other, 1 - label, label)
             self.is_yes = self.is_yes | is_other
-        is_link = self.label < 0
         self.link = np.flatnonzero(is_link)
         self.named = np.flatnonzero(~is_link)  # answers that name a class
+        is_label = label[self.named, None] == np.arange(n_classes)
+        self.agrees = is_label == self.is_yes[self.named, None]  # (n_named, n_classes)
 
         n = len(self.tasks)
-        ends = np.sort(np.stack([self.task[is_link], self.other[is_link]]), axis=0)
+        ends = np.sort(np.stack([self.task, other])[:, is_link], axis=0)
         (self.left, self.right), pair = np.unique(ends, axis=1, return_inverse=True)
         self.pair = pair.reshape(-1)  # of each link
         to = np.concatenate([self.left, self.right])
         self.by_end = csr_array((np.ones(len(to)), (to, np.arange(len(to)))), (n, len(to)))
 
-        self.own = own[self.tasks]
         self.is_given = known[self.tasks] > 0.0
         self.is_labelled = np.zeros(n, dtype=bool)
         self.is_labelled[self.task[~is_link & self.is_yes]] = True
-        self.is_base = self.is_labelled | self.is_given
-        self.heard = self._share_heard() if self.is_binary else np.ones(n)
+        # The crowd errs together, so that n tasks tell each other along links what
+        # n / (1 + ρ (n − 1)) would, [eq:design-effect].
+        self.heard = np.ones(n)
+        if self.is_binary:
+            is_base = self.is_labelled | self.is_given
+            group = components(n, self.left, self.right)
+            n_others = np.maximum(np.bincount(group, weights=~is_base)[group] - 1.0, 0.0)
+            self.heard = np.where(is_base, 1.0, 1.0 / (1.0 + DEPENDENCE * n_others))
 
-    def settle(self, error: float | None) -> tuple[Floats, Floats, float]:
-        """Find beliefs, rates of people and the reserve in turn, until they have settled."""
-        n_people = len(self.people)
-        n_said = np.bincount(self.who, minlength=n_people)
-        rate = np.full(n_people, SMALL_ERROR if error is None else max(error, LEAST))
-        reserve = next_reserve = RESERVE
-        messages = np.zeros((2, len(self.left), self.own.shape[1]))  # to `left`, to `right`
-        r = np.zeros_like(self.own)
-        for _ in range(TURNS):
-            before = r
-            reserve = next_reserve
-            logs = np.log(np.maximum(self._with_reserve(reserve), LEAST))
-            heard = self.heard[:, None] * logs
-            given = heard + self._by_labels(rate[self.who])
-            likely = self._likelihoods(rate[self.who])
-            messages = self._messages(self._total(given, messages), likely, messages)
-            total = self._total(given, messages)
-            r = softmax(total + logs - heard)
-            next_reserve = self._learnt_reserve(r, reserve)
-            if error is None:
-                wrong = self._wrong(total, likely, messages)
-                summed = np.bincount(self.who, wrong, minlength=n_people)
-                rate = (STANDING * SMALL_ERROR + summed) / (STANDING + n_said)
-            if np.abs(r - before).max() < SETTLED:
-                break
-        return r, rate, reserve
+    def by_labels(self, rate: Floats, n_classes: int) -> Floats:
+        """Return log Π P(s | k) of each task: labels that were given to it, or denied."""
+        error = rate[self.who[self.named]]
+        n_wrong = np.where(self.is_yes[self.named], n_classes - 1, 1)  # classes to err to
+        chance = np.where(self.agrees, (1.0 - error)[:, None], (error / n_wrong)[:, None])
+        total = np.zeros((len(self.tasks), n_classes))
+        np.add.at(total, self.task[self.named], np.log(np.maximum(chance, LEAST)))
+        return total
 
-    def tied_to(self, named: Mask) -> Mask:
-        """Return also the tasks that links tie to one that is named."""
-        ties = self.link[self.is_yes[self.link] | self.is_binary]
-        pairs = np.stack([self.task[ties], self.other[ties]])
-        group = components(len(named), *pairs)
-        return np.asarray(np.isin(group, group[named]))
+    def likelihoods(self, rate: Floats) -> tuple[Floats, Floats]:
+        """Return s and d of each pair: its answers where the two are the same, or different."""
+        error = rate[self.who[self.link]]
+        right, wrong = (np.log(np.maximum(each, LEAST)) for each in (1.0 - error, error))
+        is_yes = self.is_yes[self.link]
+        n_pairs = len(self.left)
+        same = np.bincount(self.pair, np.where(is_yes, right, wrong), minlength=n_pairs)
+        differ = np.bincount(self.pair, np.where(is_yes, wrong, right), minlength=n_pairs)
+        most = np.maximum(same, differ)
+        return np.exp(same - most), np.exp(differ - most)
 
-    def for_others(self, r: Floats, rate: Floats) -> Floats:
+    def ends_without(self, messages: Floats, total: Floats) -> tuple[Floats, Floats]:
+        """Return what is believed of `left` and `right` without what each pair says to them."""
+        left = softmax(total[self.left] - messages[0])
+        return left, softmax(total[self.right] - messages[1])
+
+    def tied_to_a_label(self) -> Mask:
+        """Return the tasks that have a label, or that links tie to one that has."""
+        is_tie = self.is_yes[self.link] | self.is_binary
+        tied = np.unique(self.pair[is_tie])
+        group = components(len(self.tasks), self.left[tied], self.right[tied])
+        return np.asarray(np.isin(group, group[self.is_labelled | self.is_given]))
+
+    def gain_for_others(self, r: Floats, rate: Floats) -> Floats:
         """Return what a label of each task would put right in tasks that hang on an example.
 
         All that was compared with an example and has no label hangs on it, with all doubt in it.
@@ -188,7 +227,7 @@ class _Said:
         example, 40 tasks hang on a, which is believed with .98: its label may put .8 right, that of
         b, "the same as a", .77.
         """
-        same, differ = self._likelihoods(rate[self.who])
+        same, differ = self.likelihoods(rate)
         tie = (same - differ) / (same + differ)
         if self.is_binary:  # "different" tells the class as well
             tie = np.abs(tie)
@@ -203,81 +242,3 @@ class _Said:
             best = tied[np.lexsort((doubt[task[tied]], -told[tied]))[:DEPUTIES]]
             found[task[best]] = np.maximum(found[task[best]], told[best])
         return np.asarray(found)
-
-    def _share_heard(self) -> Floats:
-        """Return how much of the crowd's word on each task goes along links, [eq:design-effect].
-
-        The crowd errs together, so that n tasks say what n / (1 + ρ (n − 1)) would.
-        """
-        group = components(len(self.tasks), self.task[self.link], self.other[self.link])
-        n_others = np.bincount(group, weights=~self.is_base)[group] - 1.0
-        shared = 1.0 / (1.0 + DEPENDENCE * np.maximum(n_others, 0.0))
-        return np.where(self.is_base, 1.0, shared)
-
-    def _with_reserve(self, reserve: float) -> Floats:
-        """Return the crowd's probabilities, of which a share is spread over all classes."""
-        spread = (1.0 - reserve) * self.own + reserve / self.own.shape[1]
-        return np.where(self.is_given[:, None], self.own, spread)
-
-    def _learnt_reserve(self, r: Floats, reserve: float) -> float:
-        """Return how often the crowd told nothing, by what is believed of the tasks now.
-
-        Of a task of class k it told nothing with probability (λ / K) / ((1 − λ) p(k) + λ / K).
-        """
-        share = reserve / self.own.shape[1] / np.maximum(self._with_reserve(reserve), LEAST)
-        vain = (r * share).sum(axis=1)[~self.is_given]
-        return float((STANDING * RESERVE + vain.sum()) / (STANDING + len(vain)))
-
-    def _by_labels(self, rate: Floats) -> Floats:
-        """Return log Π P(s | k) of each task: labels that were given to it, or denied."""
-        total = np.zeros_like(self.own)
-        n_classes = total.shape[1]
-        at = self.named
-        is_yes = self.is_yes[at]
-        right = 1.0 - rate[at]
-        wrong = rate[at] / max(n_classes - 1, 1)
-        every = np.repeat(np.where(is_yes, wrong, right)[:, None], n_classes, axis=1)
-        every[np.arange(len(at)), self.label[at]] = np.where(is_yes, right, rate[at])
-        np.add.at(total, self.task[at], np.log(np.maximum(every, LEAST)))
-        return total
-
-    def _likelihoods(self, rate: Floats) -> tuple[Floats, Floats]:
-        """Return s and d of each pair: its answers where the two are the same, or different."""
-        right = np.log(np.maximum(1.0 - rate[self.link], LEAST))
-        wrong = np.log(np.maximum(rate[self.link], LEAST))
-        is_yes = self.is_yes[self.link]
-        n_pairs = len(self.left)
-        same = np.bincount(self.pair, np.where(is_yes, right, wrong), minlength=n_pairs)
-        differ = np.bincount(self.pair, np.where(is_yes, wrong, right), minlength=n_pairs)
-        most = np.maximum(same, differ)
-        return np.exp(same - most), np.exp(differ - most)
-
-    def _total(self, given: Floats, messages: Floats) -> Floats:
-        """Return log r of each task, up to a constant."""
-        return np.asarray(given + self.by_end @ messages.reshape(-1, given.shape[1]))
-
-    def _without(self, total: Floats, messages: Floats) -> tuple[Floats, Floats]:
-        """Return what is believed of `left` and `right` without what each pair says to them."""
-        left = softmax(total[self.left] - messages[0])
-        return left, softmax(total[self.right] - messages[1])
-
-    def _messages(self, total: Floats, likely: tuple[Floats, Floats], before: Floats) -> Floats:
-        """Return what each pair says to its two ends, by what the other end is without it."""
-        same, differ = (each[:, None] for each in likely)
-        left, right = self._without(total, before)
-        new = np.log(np.maximum(differ + (same - differ) * np.stack([right, left]), LEAST))
-        new -= new.max(axis=2, keepdims=True)
-        return np.asarray(DAMPING * before + (1.0 - DAMPING) * new)
-
-    def _wrong(self, total: Floats, likely: tuple[Floats, Floats], messages: Floats) -> Floats:
-        """Return how likely each answer is wrong."""
-        share = softmax(total)[self.task[self.named], self.label[self.named]]
-        wrong = np.zeros(len(self.who))
-        wrong[self.named] = np.where(self.is_yes[self.named], 1.0 - share, share)
-        left, right = self._without(total, messages)
-        agree = (left * right).sum(axis=1)
-        same = agree * likely[0]
-        differ = (1.0 - agree) * likely[1]
-        is_same = (same / np.maximum(same + differ, LEAST))[self.pair]
-        wrong[self.link] = np.where(self.is_yes[self.link], 1.0 - is_same, is_same)
-        return wrong

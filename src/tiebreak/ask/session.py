@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, cast
@@ -160,8 +160,9 @@ class Session:
             known = self._recorded(event)
             if known is None:
                 found = contradiction(self._job, self.desk.chains, self.desk.log, event)
-                event = self.desk.storage.append(event)
-            self.desk.storage.release(self._run)
+                event = self._append(event)
+            else:
+                self.desk.storage.release(self._run)
         self._put_back_unless(question)
         found = found and replace(found, answer=event.id)
         return as_answer(self._job, known or event, found)
@@ -170,8 +171,7 @@ class Session:
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
         with self.desk.writing():
-            self.desk.storage.append(self._event("skip", question))
-            self.desk.storage.release(self._run)
+            self._append(self._event("skip", question, question.label))
         self._put_back_unless(question)
 
     @checks(answer=optional(AN_ANSWER))
@@ -181,15 +181,14 @@ class Session:
         The question comes next. Undoing is recorded too: the file forgets nothing.
         """
         id = answer.id if isinstance(answer, Answer) else answer
-        log, storage = self.desk.log, self.desk.storage
+        log = self.desk.log
         with self.desk.writing():
             event = log.last_of(self.who, self._run) if id is None else log.get(id)
             if event is None and id is None:
                 return None
             if event is None:
                 raise OptionError("answer-not-there", id=id, what="undo")
-            storage.append(self._event("undo")._replace(about=event.id))
-            storage.release(self._run)
+            self._append(self._event("undo")._replace(about=event.id))
         again = self._again(event)
         self._put_back_unless(again)
         self._queue.appendleft(again)
@@ -258,31 +257,36 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _as_recorded(self, question: Question, says: Hashable) -> tuple[Kind, str | None]:
+    # What is recorded
+
+    def _as_recorded(self, question: Question, says: Hashable) -> tuple[Kind, Hashable | None]:
         """Return kind and class of an answer; refuse one that is not among the choices."""
         if question.kind in ("label", "vote"):
-            code = int(self._job.responses.classes.codes([says])[0])
+            classes = self._job.responses.classes
+            code = int(classes.codes([says])[0])
             if code != MISSING:
-                return "label", self._job.class_key[code]
+                return "label", classes[code]
         elif says in question.choices:
-            return cast(Kind, says), None
+            return cast(Kind, says), question.label
         if says == UNSURE:
-            return UNSURE, None
+            return UNSURE, question.label
         allowed = ", ".join(repr(str(each)) for each in (*question.choices, UNSURE))
         raise OptionError("answer-not-offered", allowed=allowed, answer=says)
 
     def _event(
-        self, kind: Kind, question: Question | None = None, label: str | None = None
+        self, kind: Kind, question: Question | None = None, label: Hashable | None = None
     ) -> Event:
-        """Return what this person does now, to be recorded; `label` is as the file has it."""
+        """Return what this person does now, to be recorded; `label` was given, or asked about."""
         event = Event(0, secrets.token_hex(16), self._run, timestamp(), self.who, kind)
         if question is None:
             return event
-        if question.kind == "is":
-            label = self._job.class_key[self._job.code_of_class(question.label)]
-        right = None if question.right is None else self._job.key_of(question.right)
-        left = self._job.key_of(question.left)
-        return event._replace(left=left, right=right, question=question.kind, label=label)
+        left, right, key = self._job.keys(question.left, question.right, label)
+        return event._replace(left=left, right=right, question=question.kind, label=key)
+
+    def _append(self, event: Event) -> Event:
+        """Record an event, and let go of the question that was kept for this person."""
+        self.desk.storage.release(self._run)
+        return self.desk.storage.append(event)
 
     def _recorded(self, event: Event) -> Event | None:
         """Return the same answer if it is recorded: a question sent twice, or asked twice."""
@@ -301,120 +305,108 @@ class Session:
                 return each
         return None
 
+    # What is asked
+
     def _put_back_unless(self, done: Question) -> None:
         """Let the question that was open, unless it is done with, be the next."""
         if self._open is not None and self._open.token != done.token:
             self._queue.appendleft(self._open)
         self._open = None
 
-    def _declined(self) -> set[Subject]:
-        """Return what is open, but not to be asked here and now.
-
-        This person could not tell or skipped it, or others are being asked.
-        """
-        log = self.desk.log
-        skipped = {event.subject for event in log.skipped_in(self._run)}
-        return log.unsure_to(self.who) | self.desk.storage.leased(self._run) | skipped
-
-    def _reserve(self, questions: Iterable[Question], *, may_follow: bool) -> Question | None:
-        """Return the first question that is still open, kept from others for a while.
-
-        `may_follow` allows those whose answer follows from others, or was given by somebody else,
-        as a check on these; two tasks are never asked about twice.
-        """
-        desk, log = self.desk, self.desk.log
-        with desk.storage.leasing():
-            desk.catch_up()
-            barred = log.answered(self.who if may_follow else None) | log.unsure_to(self.who)
-            barred |= {subject for subject in log.answered() if subject[0] == "same"}
-            barred |= desk.storage.leased(self._run)
-            for question in questions:
-                subject = desk.subject(question)
-                if subject not in barred and (may_follow or not desk.chains.settle(question)):
-                    desk.storage.lease(subject, self._run, desk.lease)
-                    return question
-        return None
-
     def _choose(self) -> Question | None:
-        """Return the next question, kept from others. With a worker nothing is fitted here."""
+        """Return the next question, kept from others: put back, chosen, chosen anew or skipped.
+
+        With a worker nothing is fitted or chosen here.
+        """
         self._nothing_left = self._is_worth_too_little = False
         if self.progress().finished is not None:
             return None
-        background = self.desk.background
-        if background is None and self.desk.needs_fit():
+        desk, log, background = self.desk, self.desk.log, self.desk.background
+        if background is None and desk.needs_fit():
             self._batch = []  # enough is known to choose better ones
         put_back = (self._queue.popleft() for _ in range(len(self._queue)))
-        question = self._first(put_back) or self._first_chosen()
-        if background is None:
-            question = question or self._first_of_new_batches()
+        question = self._first(put_back) or self._first(self._chosen())
+        chosen_for = None
+        while question is None and background is None:  # others may have taken all of a batch
+            declined = self._declined()
+            if chosen_for == (log.last, declined):
+                break
+            chosen_for = log.last, declined
+            n = desk.batch + len(declined)
+            if desk.last_fit().is_soft:  # what this person said already may come up again
+                n += len(log.answered(self.who))
+            self._batch = desk.choose(n, self.who)
+            question = self._first(self._chosen())
         if question is None and (background is None or background.knows_all()):
-            skipped = self.desk.log.skipped_in(self._run)
-            question = self._first(map(self._again, skipped))
+            question = self._first(map(self._again, log.skipped_in(self._run)))
         if question is None and background is not None:
             background.raise_if_ended()
             background.wake(self.who, is_short=not background.knows_all())
         self._nothing_left = question is None and self.progress().finished is None
         return question
 
+    def _declined(self) -> set[Subject]:
+        """Return what is open, but not to be asked here and now: put off, or asked elsewhere."""
+        log = self.desk.log
+        skipped = {event.subject for event in log.skipped_in(self._run)}
+        return log.unsure_to(self.who) | self.desk.storage.leased(self._run) | skipped
+
+    def _chosen(self) -> Iterator[Question]:
+        """Yield the questions that were chosen, here or by the worker, and may be asked now.
+
+        Questions that promise less than the caller asked for are left out.
+        """
+        background, least = self.desk.background, self.desk.least_worth
+        barred = self._declined()
+        barred |= self.desk.log.answered(self.who if self.progress().is_soft else None)
+        for subject, offer in self._batch if background is None else background.chosen:
+            if subject in barred:
+                continue
+            if least is not None and offer.worth < least:
+                self._is_worth_too_little = True
+            else:
+                yield self._asked(offer)
+
     def _first(self, questions: Iterable[Question]) -> Question | None:
-        """Reserve the first question that is still open."""
+        """Return the first question that is still open, kept from others for a while.
+
+        Where answers are fallible, one that follows from others, or that somebody else answered,
+        may be asked as a check on these; two tasks are never asked about twice.
+        """
+        desk, log = self.desk, self.desk.log
         progress = self.progress()
         if progress.finished is not None:
             return None
-        return self._reserve(questions, may_follow=progress.is_soft)
-
-    def _first_chosen(self) -> Question | None:
-        """Reserve the best question that was chosen, here or by the worker."""
-        background = self.desk.background
-        chosen = self._batch if background is None else background.chosen
-        barred = self._declined()
-        barred |= self.desk.log.answered(self.who if self.progress().is_soft else None)
-        free = [offer for subject, offer in chosen if subject not in barred]
-        return self._first(map(self._asked, self._worth_asking(free)))
-
-    def _first_of_new_batches(self) -> Question | None:
-        """Choose anew as long as others, in the meantime, take all that was chosen."""
-        question = chosen_for = None
-        while question is None:
-            self.desk.catch_up()
-            declined = self._declined()
-            now = self.desk.log.last, declined
-            if now == chosen_for:
-                break
-            chosen_for = now
-            n = self.desk.batch + len(declined)
-            if self.desk.last_fit().is_soft:  # what this person said already may come up again
-                n += len(self.desk.log.answered(self.who))
-            self._batch = self.desk.choose(n, self.who)
-            question = self._first_chosen()
-        return question
-
-    def _worth_asking(self, offers: list[Offer]) -> list[Offer]:
-        """Leave out questions that promise less than the caller asked for."""
-        least = self.desk.least_worth
-        worth = [offer for offer in offers if least is None or not offer.worth < least]
-        self._is_worth_too_little = len(worth) < len(offers)
-        return worth
+        with desk.storage.leasing():
+            desk.catch_up()
+            barred = log.answered(self.who if progress.is_soft else None)
+            barred |= {subject for subject in log.answered() if subject[0] == "same"}
+            barred |= log.unsure_to(self.who) | desk.storage.leased(self._run)
+            for question in questions:
+                subject = desk.subject(question)
+                if subject not in barred and (progress.is_soft or not desk.chains.settle(question)):
+                    desk.storage.lease(subject, self._run, desk.lease)
+                    return question
+        return None
 
     def _again(self, event: Event) -> Question:
         """Return the question that an event is about."""
-        label = self._job.class_name(event.label) if event.question == "is" else None
-        other = None if event.right is None else self._job.name(event.right)
-        return self._asked(
-            Offer(event.question or "same", self._job.name(event.left), other, label)
-        )
+        job = self._job
+        label = job.class_name(event.label) if event.question == "is" else None
+        other = None if event.right is None else job.name(event.right)
+        return self._asked(Offer(event.question or "same", job.name(event.left), other, label))
 
     def _asked(self, offer: Offer) -> Question:
-        kind = cast(QuestionName, offer.kind)
+        job, kind = self._job, cast(QuestionName, offer.kind)
         return Question(
             offer.task,
             offer.other,
             float(offer.gain),
-            self._job.text(offer.task),
-            None if offer.other is None else self._job.text(offer.other),
+            job.texts.get(job.code_of(offer.task)),
+            None if offer.other is None else job.texts.get(job.code_of(offer.other)),
             kind,
             offer.label if kind == "is" else None,
-            choices_for(kind, self._job.responses.classes),
+            choices_for(kind, job.responses.classes),
             offer.cost,
             token=secrets.token_hex(16),
         )

@@ -28,8 +28,8 @@ from tiebreak.ask.messages import PATIENCE
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 5
-PART = 1 << 28  # bytes of a fitted model in one row: SQLite takes 1e9
+VERSION = 6
+MOST_BYTES = 900_000_000  # of a fitted model: SQLite takes 1e9 in one row
 
 SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -69,12 +69,9 @@ SCHEMA = (
         for table in ("events", "fits")
         for done in ("update", "delete")
     ),
-    # The model of the last fit, in parts: the next fit goes on from there.
+    # The model of the last fit: the next fit goes on from there.
     """CREATE TABLE model (
-        part INTEGER PRIMARY KEY,
-        n_parts INTEGER NOT NULL,
-        fit INTEGER NOT NULL REFERENCES fits (id),
-        inputs TEXT NOT NULL,
+        fit INTEGER PRIMARY KEY REFERENCES fits (id),
         data BLOB NOT NULL,
         checksum TEXT NOT NULL
     )""",
@@ -114,14 +111,6 @@ class FitPoint(NamedTuple):
     n_changed: int  # labels that are others than after the fit before
 
 
-class StoredModel(NamedTuple):
-    """The model of the last fit, as it lies in the file."""
-
-    seen: int  # the last event that it knew
-    inputs: str  # the fingerprint of what it was fitted to, beside answers
-    data: bytes
-
-
 class Storage:
     """The file of one session, open in this process.
 
@@ -139,38 +128,38 @@ class Storage:
                 check_same_thread=False,  # the lock sees to it that threads take turns
             )
             try:
-                self._open(marks)
+                with self._transaction("BEGIN"):  # one look: another process may be making it
+                    self._refuse_foreign()  # before anything is changed
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._write_ahead()
+                with self.writing():
+                    if self._pragma("application_id") != APPLICATION:
+                        self._make(marks)
+                    self._check(marks)
+                self._db.execute("PRAGMA foreign_keys = ON")
             except BaseException:
                 self._db.close()
                 raise
 
-    def _open(self, marks: Marks) -> None:
-        """Look first: nothing of a file that is not ours is changed."""
-        with self._transaction("BEGIN"):  # one look: another process may be making the file
-            self._refuse_foreign()
-        self._db.execute("PRAGMA synchronous = FULL")
-        self._write_ahead()
-        with self.writing():
-            if self._pragma("application_id") != APPLICATION:
-                for statement in SCHEMA:
-                    self._db.execute(statement)
-                self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-                self._db.execute(f"PRAGMA application_id = {APPLICATION}")
-            about = dict(self._db.execute("SELECT name, value FROM about"))
-            made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
-            if made != set(SCHEMA) or not set(Marks._fields) <= set(about):
-                reason = "its tables are not those that were made"
-                raise SessionError("session-damaged", path=self.path, reason=reason)
-            made_for = Marks(*(about[name] for name in Marks._fields))
-            if made_for.fingerprint != marks.fingerprint:
-                raise SessionError(
-                    "session-of-another-job",
-                    path=self.path,
-                    made_for=made_for.described,
-                    given=marks.described,
-                )
-        self._db.execute("PRAGMA foreign_keys = ON")
+    def _make(self, marks: Marks) -> None:
+        for statement in SCHEMA:
+            self._db.execute(statement)
+        self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
+        self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+
+    def _check(self, marks: Marks) -> None:
+        """Refuse a file whose tables were changed, or that was made for another job."""
+        about = dict(self._db.execute("SELECT name, value FROM about"))
+        made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
+        if made != set(SCHEMA) or not set(Marks._fields) <= set(about):
+            reason = "its tables are not those that were made"
+            raise SessionError("session-damaged", path=self.path, reason=reason)
+        if about["fingerprint"] != marks.fingerprint:
+            made_for, given = about["described"], marks.described
+            raise SessionError(
+                "session-of-another-job", path=self.path, made_for=made_for, given=given
+            )
 
     def _write_ahead(self) -> None:
         """Keep a write-ahead log. Of two processes that ask for it at once, one waits here.
@@ -233,32 +222,29 @@ class Storage:
         self._insert("events", event, checksum)
         return event
 
-    def fits(self) -> tuple[list[FitPoint], StoredModel | None]:
-        """Return the fits that were made, by whichever process, and the model of the last one."""
+    def fits(self) -> tuple[list[FitPoint], int, bytes]:
+        """Return the fits that were made, by whichever process.
+
+        With them: the last event that the last one knew, and its model, empty where it is not kept.
+        """
         with self._explaining_errors(), self._transaction("BEGIN"):
             fits = self._verified("fits", "id", 0)  # id, at, seen, n_answers, wrong, n_changed
-            parts = self._verified("model", "part", 0)  # part, n_parts, fit, inputs, data
-        if not fits and not parts:
-            return [], None
-        if not fits or not parts or len(parts) != parts[0][1] or parts[0][2] != fits[-1][0]:
+            models = self._verified("model", "fit", 0)  # fit, data
+        if not fits and not models:
+            return [], 0, b""
+        if not fits or not models or models[0][0] != fits[-1][0]:
             raise SessionError(
                 "session-damaged", path=self.path, reason="the last fit is not whole"
             )
-        data = b"".join(part[4] for part in parts)
-        return [FitPoint(*fit[3:]) for fit in fits], StoredModel(fits[-1][2], parts[0][3], data)
+        return [FitPoint(*fit[3:]) for fit in fits], fits[-1][2], models[0][1]
 
-    def set_fit(self, point: FitPoint, model: StoredModel) -> None:
+    def set_fit(self, point: FitPoint, seen: int, model: bytes) -> None:
         """Record a fit, and its model in the place of the one before."""
         with self.writing():
             id, checksum = self._last("fits")
-            self._insert("fits", (id + 1, timestamp(), model.seen, *point), checksum)
+            self._insert("fits", (id + 1, timestamp(), seen, *point), checksum)
             self._db.execute("DELETE FROM model")
-            checksum = ""
-            n_parts = -(-len(model.data) // PART)
-            for part in range(n_parts):
-                data = model.data[part * PART : (part + 1) * PART]
-                row = (part + 1, n_parts, id + 1, model.inputs, data)
-                checksum = self._insert("model", row, checksum)
+            self._insert("model", (id + 1, model if len(model) <= MOST_BYTES else b""), "")
 
     def seats(self) -> list[Seat]:
         """Return which names on a page are held, and by which sitting."""
@@ -301,12 +287,10 @@ class Storage:
         found = self._db.execute(f"SELECT id, checksum FROM {table} ORDER BY id DESC LIMIT 1")
         return found.fetchone() or (0, "")
 
-    def _insert(self, table: str, row: tuple[object, ...], before: str) -> str:
-        """Add a row after the one with the checksum `before`; return its own."""
-        checksum = _checksum(before, row)
+    def _insert(self, table: str, row: tuple[object, ...], before: str) -> None:
+        """Add a row after the one with the checksum `before`."""
         places = ", ".join("?" * (len(row) + 1))
-        self._db.execute(f"INSERT INTO {table} VALUES ({places})", (*row, checksum))
-        return checksum
+        self._db.execute(f"INSERT INTO {table} VALUES ({places})", (*row, _checksum(before, row)))
 
     def _verified(self, table: str, key: str, first: int) -> list[tuple[Any, ...]]:
         """Return the rows from a key on without their checksums, which must be right.

@@ -274,13 +274,8 @@ class Room:
 
         They can after a restart, too.
         """
-        job = self.desk.job
-        other = ""
-        if question.kind == "same":
-            other = job.key_of(question.right)
-        elif question.kind == "is":
-            other = job.class_key[job.code_of_class(question.label)]
-        said = [question.kind, job.key_of(question.left), other, question.token, visitor.who]
+        task, other, label = self.desk.job.keys(question.left, question.right, question.label)
+        said = [question.kind, task, other or label or "", question.token, visitor.who]
         return self.tokens.signed("question", said)
 
     def _question(self, signed: str, visitor: Visitor) -> Question:

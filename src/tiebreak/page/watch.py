@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from tiebreak import tables
 from tiebreak.ask import Desk
-from tiebreak.ask.fitting import FittedSession
+from tiebreak.ask.fitting import SessionFit
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
 from tiebreak.estimators.committee import vote_of_each
@@ -53,7 +53,7 @@ def outlook(desk: Desk) -> dict[str, Any]:
     }
 
 
-def _n_from_vote(fit: FittedSession) -> int:
+def _n_from_vote(fit: SessionFit) -> int:
     """Return how many labels differ from the majority vote; where classes tie for it, none does."""
     vote = vote_of_each(fit.model.responses_)
     return int(((vote >= 0) & (vote != fit.model.labels_.label)).sum())
@@ -104,7 +104,7 @@ def pace(answers: Iterable[Event], now: datetime | None = None) -> float:
     return len(recent) / hours
 
 
-def listing(desk: Desk, fit: FittedSession, query: Mapping[str, str]) -> dict[str, Any]:
+def listing(desk: Desk, fit: SessionFit, query: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of the tasks that a query asks for, those in most doubt first; needs no lock.
 
     `words` are looked for in ids and texts, `label` is the place of a class, `low` and `high` are
@@ -182,7 +182,7 @@ def people(desk: Desk) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (-each["n_answers"], each["who"]))
 
 
-def _is_contradicted(desk: Desk, fit: FittedSession, event: Event) -> bool:
+def _is_contradicted(desk: Desk, fit: SessionFit, event: Event) -> bool:
     """Return whether an answer contradicts the labels of a fit."""
     if not event.is_evidence:
         return False
