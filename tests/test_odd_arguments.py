@@ -199,10 +199,7 @@ CALLS: dict[str, Call] = {
     "evaluate.log_loss": (tb.evaluate.log_loss, SCORED | {"floor": 1e-9}),
     "evaluate.report": (tb.evaluate.report, SCORED | {"links": LINKS}),
     "evaluate.violations": (tb.evaluate.violations, {"labels": MODEL.labels_, "links": LINKS}),
-    "judges.error_dependence": (
-        tb.judges.error_dependence,
-        {"model": MODEL, "gold": GOLD, "random_state": 0},
-    ),
+    "judges.error_dependence": (tb.judges.error_dependence, {"model": MODEL, "gold": GOLD}),
     "decide.decide": (
         tb.decide.decide,
         {"model": MODEL, "cost_matrix": [[0, 1], [1, 0]], "abstain_rate": 0.1},

@@ -25,9 +25,9 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import RESULTS
 
 import tiebreak as tb
-from tiebreak.judges import rates as arrays
 from tiebreak.judges.dependence import shared_errors
 from tiebreak.judges.known import gold_table, known_codes
+from tiebreak.judges.rates import ClassRates
 from tiebreak.research.paper.runner import made_on
 
 HERE = Path(__file__).parent
@@ -198,32 +198,21 @@ def _coverage(
             task = rng.choice(len(f), n, replace=False).astype(np.int32)
             chance = np.full(n, n / len(f))
         said = np.asarray(model.labels_.label) == k
-        evidence = arrays.ClassEvidence.of(f, said, task, truth[task] > 0.5, chance)
+        each = ClassRates(f, said, task, truth[task] > 0.5, chance, LEVEL, rng)
         everyone = np.ones(len(f), dtype=bool)
-        each: dict[str, Any] = {
-            "ppi": arrays.prediction_powered(evidence, everyone, LEVEL, rng),
-            "gold": arrays.gold_alone(evidence, everyone, LEVEL, rng),
+        found: dict[str, Any] = {
+            "ppi": each.prediction_powered(everyone),
+            "gold": each.gold_alone(everyone),
         }
         if number < n_slow:
-            each |= _slow_estimates(evidence, rng, two_classes=len(model.classes_) == 2)
-        for method, estimate in each.items():
+            found["posterior"] = each.posterior(everyone, is_part=False)
+            if len(model.classes_) == 2:
+                found["rogan-gladen"] = each.rogan_gladen(everyone)
+        for method, estimate in found.items():
             if estimate is not None:
                 hit = bool(estimate.low <= truth.mean() <= estimate.high)
                 rows.setdefault(method, []).append((hit, estimate.high - estimate.low))
     return {method: np.mean(values, axis=0).tolist() for method, values in rows.items()}
-
-
-def _slow_estimates(evidence: Any, rng: Any, *, two_classes: bool) -> dict[str, Any]:
-    everyone = np.ones(len(evidence.f), dtype=bool)
-    of_all = arrays.posterior(evidence, rng)
-    found: dict[str, Any] = {
-        "posterior": arrays.posterior_rate(
-            evidence, everyone, of_all, LEVEL, rng, has_own_offset=False
-        )
-    }
-    if two_classes:
-        found["rogan-gladen"] = arrays.rogan_gladen(evidence, everyone, LEVEL, rng)
-    return found
 
 
 def routing() -> dict[str, Any]:

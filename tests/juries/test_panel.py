@@ -11,7 +11,7 @@ import pytest
 from juries.crowds import family, fitted, jury, made, position_biased
 
 import tiebreak as tb
-from tiebreak.judges.dependence import effective, residuals, shared_errors
+from tiebreak.judges.dependence import shared_errors
 from tiebreak.judges.known import gold_table, interval_of_share, known_codes
 from tiebreak.judges.panel import outdone, suspects
 
@@ -41,13 +41,21 @@ def test_accuracies_are_counted() -> None:
 
 
 def test_correlation_is_that_of_numpy_for_two_judges() -> None:
+    """With errors less the rate of each judge on each class."""
     crowd = made(n_judges=2, n_known=300)
-    task, label = known_codes(crowd.some, crowd.responses.tasks, crowd.responses.classes)
-    table = gold_table(crowd.responses, task, label)
-    r = residuals(table.error, table.truth)
-    agree = (r[:, 0] * r[:, 1]).sum()
-    spread = np.square(r).sum() / 2.0
-    assert shared_errors(table).correlation == pytest.approx(agree / spread)
+    responses = crowd.responses
+    label = responses.label_of_each().reshape(-1, 2)
+    truth = responses.classes.codes([crowd.gold[task] for task in responses.tasks])
+    known = np.isin(np.arange(400), responses.tasks.codes(list(crowd.some)))
+    r = (label != truth[:, None]).astype(float)
+    for k in (0, 1):
+        rows = known & (truth == k)
+        r[rows] = (r[rows] - r[rows].mean(axis=0)) * np.sqrt(rows.sum() / (rows.sum() - 1.0))
+    r = r[known]
+    found = tb.judges.panel_report(fitted(responses), crowd.some, sub_panels=False).shared
+    assert found is not None
+    expected = (r[:, 0] * r[:, 1]).sum() / (np.square(r).sum() / 2.0)
+    assert found.correlation == pytest.approx(expected)
 
 
 def test_errors_apart_have_no_correlation_and_shared_ones_do() -> None:
@@ -65,12 +73,6 @@ def test_clusters_find_the_family() -> None:
     assert found.shared is not None
     names = {found.workers[j] for j in found.shared.clusters[0]}
     assert names == {f"gpt {j}" for j in range(4)}
-
-
-def test_the_effective_number() -> None:
-    assert effective(9, 0.0) == 9.0
-    assert effective(9, 1.0) == 1.0
-    assert effective(9, -0.2) == 9.0
 
 
 def test_a_model_is_not_praised_for_the_gold_it_was_told() -> None:
@@ -255,7 +257,7 @@ def test_no_order_changes_the_report() -> None:
 
 
 def test_many_tasks_are_not_all_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tiebreak.judges.known.MOST_TASKS", 150)
+    monkeypatch.setattr("tiebreak.judges.panel.MOST_TASKS", 150)
     crowd = jury(0, SPREAD, n_tasks=400, n_known=100)
     sizes = []
 

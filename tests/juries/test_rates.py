@@ -11,16 +11,9 @@ import pytest
 from juries.crowds import fitted, made
 
 import tiebreak as tb
-from tiebreak.judges import rates as arrays
+from tiebreak.judges.rates import ClassRates
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
-
-
-METHODS: dict[str, Any] = {
-    "ppi": arrays.prediction_powered,
-    "gold": arrays.gold_alone,
-    "rogan-gladen": arrays.rogan_gladen,
-}
 
 
 def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
@@ -41,14 +34,8 @@ def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
         else:
             task = rng.choice(len(f), 60, replace=False).astype(np.int32)
             chance = np.full(60, 60 / len(f))
-        evidence = arrays.ClassEvidence.of(f, said, task, truth[task] > 0.5, chance)
-        if method == "posterior":
-            of_all = arrays.posterior(evidence, rng)
-            found: Any = arrays.posterior_rate(
-                evidence, everyone, of_all, 0.9, rng, has_own_offset=False
-            )
-        else:
-            found = METHODS[method](evidence, everyone, 0.9, rng)
+        rates = ClassRates(f, said, task, truth[task] > 0.5, chance, 0.9, rng)
+        found = rates.estimates(everyone, is_part=False, two_classes=True)[method]
         hits += found.low <= truth.mean() <= found.high
     return hits / n_draws
 
@@ -182,8 +169,8 @@ def test_rogan_gladen_needs_judges_who_have_to_do_with_the_truth() -> None:
     chance = np.full(100, 0.05)
 
     def found(said: Any) -> Any:
-        evidence = arrays.ClassEvidence.of(said * 1.0, said, task, truth[task], chance)
-        return arrays.rogan_gladen(evidence, everyone, 0.9, rng)
+        rates = ClassRates(said * 1.0, said, task, truth[task], chance, 0.9, rng)
+        return rates.rogan_gladen(everyone)
 
     assert found(rng.random(2000) < 0.5) is None
     turned = found(~truth ^ (rng.random(2000) < 0.2))

@@ -35,7 +35,7 @@ from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.data.weighing import plurality
 from tiebreak.errors import InputError, OptionError
-from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import as_floats, require_word
 
 Level = Literal["nominal", "ordinal"]
@@ -171,20 +171,22 @@ class Alpha(NamedTuple):
     level: Level
 
 
+def by_label(responses: Responses) -> sparse.csr_array:
+    """Count the labels of each task, (n_tasks, n_classes)."""
+    cells = (responses.task_of_each(), responses.label_of_each())
+    shape = (responses.n_tasks, responses.n_classes)
+    return sparse.csr_array(sparse.coo_array((np.ones(responses.n_responses), cells), shape=shape))
+
+
 @checks(responses=Responses)
 def count_labels(responses: Responses) -> Counts:
     """Count labels by task and class, and join tasks with equal counts."""
-    n_classes = responses.n_classes
-    votes = np.diff(responses.start)
-    cells = (responses.task_of_each(), responses.label_of_each())
-    ones = np.ones(responses.n_responses)
-    shape = (responses.n_tasks, n_classes)
-    table = sparse.csr_array(sparse.coo_array((ones, cells), shape=shape))[votes >= 2]
-    n_rows = table.shape[0]
+    table = by_label(responses)[np.diff(responses.start) >= 2]
+    n_rows, n_classes = table.shape
     if not n_rows or n_rows * n_classes > MAX_CELLS:
         return Counts(table, np.ones(n_rows, dtype=np.int64))
-    order = np.lexsort(table.toarray().T)
-    dense = table.toarray()[order]
+    dense = table.toarray()
+    dense = dense[np.lexsort(dense.T)]
     is_new = np.append(True, (np.diff(dense, axis=0) != 0).any(axis=1))
     n_equal = np.diff(np.append(np.flatnonzero(is_new), n_rows))
     return Counts(sparse.csr_array(dense[is_new]), n_equal)
@@ -436,34 +438,34 @@ def agreement_with_others(responses: Responses) -> WithOthers:
     P is the mean share of others that say the same, E what the worker's own shares of labels and
     those of the others give by chance, κ = (P − E) / (1 − E).
     """
-    n_workers = responses.n_workers
-    n_classes = responses.n_classes
-    worker = responses.worker_of_each()
-    label = responses.label_of_each()
+    n_workers, n_classes = responses.n_workers, responses.n_classes
     n_others = np.repeat(np.diff(responses.start) - 1, np.diff(responses.start))
-    share = (_count_equal(responses) - 1) / np.maximum(n_others, 1)
     compared = n_others > 0
-    n_compared = np.bincount(worker[compared], minlength=n_workers).astype(np.float64)
-    observed = np.bincount(worker[compared], share[compared], minlength=n_workers)
-    squares = np.bincount(worker[compared], share[compared] ** 2, minlength=n_workers)
+    share = (_n_equal(responses)[compared] - 1.0) / n_others[compared]
+    every = responses.worker_of_each()
+    worker, label = every[compared], responses.label_of_each()[compared]
+    n_compared = np.bincount(worker, minlength=n_workers).astype(np.float64)
     n = np.maximum(n_compared, 1.0)
-    mean = observed / n
-    variance = np.maximum(squares / n - mean**2, 0.0)
-    own = np.bincount(
-        worker[compared].astype(np.int64) * n_classes + label[compared],
-        minlength=n_workers * n_classes,
-    ).reshape(n_workers, n_classes)
+    mean = np.bincount(worker, share, n_workers) / n
+    variance = np.maximum(np.bincount(worker, share**2, n_workers) / n - mean**2, 0.0)
+    cell = worker.astype(np.int64) * n_classes + label
+    own = np.bincount(cell, minlength=n_workers * n_classes).reshape(n_workers, n_classes)
     overall = own.sum(axis=0) / max(own.sum(), 1)
     by_chance = np.minimum(own @ overall / n, 1.0 - 1e-12)
-    is_constant = (own.max(axis=1) == n_compared) & (mean < 0.5) & (n_compared > 0)
     return WithOthers(
-        np.bincount(worker, minlength=n_workers).astype(np.float64),
+        np.bincount(every, minlength=n_workers).astype(np.float64),
         n_compared,
         mean,
         (mean - by_chance) / (1.0 - by_chance),
         np.sqrt(variance / n) / (1.0 - by_chance),
-        is_constant,
+        (own.max(axis=1) == n_compared) & (mean < 0.5) & (n_compared > 0),
     )
+
+
+def _n_equal(responses: Responses) -> Floats:
+    """Count, for each answer, the answers with the same label to the same task, itself included."""
+    table = by_label(responses)
+    return np.asarray(table[responses.task_of_each(), responses.label_of_each()]).ravel()
 
 
 def find_copies(responses: Responses, kappas: CohenKappas, skill: Floats) -> list[Copies]:
@@ -504,9 +506,9 @@ def _stand_against_others(
     Return that and on how many tasks either of them does.
     """
     task, label = responses.task_of_each(), responses.label_of_each()
-    top, n_top = _most_frequent(responses)
-    differs = label != top[task]
-    n = np.diff(responses.start)
+    table = by_label(responses)
+    n, n_top = np.diff(responses.start), table.max(axis=1).toarray().ravel()
+    differs = label != np.asarray(table.argmax(axis=1)).ravel()[task]
     # Of the n − 2 others, n_top say the top label where neither of the pair does, one less where
     # one of the pair does.
     is_clear = differs & ((n >= 4) & (2 * n_top > n - 2))[task]
@@ -522,23 +524,3 @@ def _stand_against_others(
     either = both.T @ both + alone + alone.T
     pair = (kappas.first, kappas.second)
     return _at(alike, *pair), _at(either, *pair)
-
-
-def _most_frequent(responses: Responses) -> tuple[Codes, Offsets]:
-    """Return the label that each task got most often (the first on ties), and how often."""
-    task = responses.task_of_each()
-    n_equal = _count_equal(responses)
-    n_top = np.zeros(responses.n_tasks, dtype=np.int64)
-    np.maximum.at(n_top, task, n_equal)
-    is_top = n_equal == n_top[task]
-    top = np.full(responses.n_tasks, responses.n_classes, dtype=np.int32)
-    np.minimum.at(top, task[is_top], responses.label_of_each()[is_top])
-    return top, n_top
-
-
-def _count_equal(responses: Responses) -> Offsets:
-    """Count, for each answer, the answers with the same label to the same task, itself included."""
-    cells = responses.task_of_each().astype(np.int64) * responses.n_classes
-    cells += responses.label_of_each()
-    _, inverse, count = np.unique(cells, return_inverse=True, return_counts=True)
-    return np.asarray(count[inverse])

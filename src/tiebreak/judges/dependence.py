@@ -8,35 +8,39 @@ correlation of a panel is
 and n judges are worth n / (1 + (n − 1) φ) independent ones, [eq:effective-judges].
 
 `error_dependence` takes any crowd, with or without gold; `shared_errors` takes the few judges of a
-panel on known tasks, several runs of a judge included.
+panel on known tasks, several runs of a judge included. Both are made of `Residuals`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import t as student
 
 from tiebreak import tables
-from tiebreak.arguments import FITTED, SEED, checks
+from tiebreak.arguments import FITTED, checks
 from tiebreak.data.weighing import plurality
 from tiebreak.errors import InputError
-from tiebreak.judges.agreement import COPIED, LEAST_ERRORS, by_worker
+from tiebreak.inference.known import deal
+from tiebreak.judges.agreement import COPIED, LEAST_ERRORS
 from tiebreak.judges.known import LEVEL, GoldTable
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.wording import first_few
 
-N_BOOTSTRAP = 400
-INTERVAL = (2.5, 97.5)  # percent of the bootstrap draws
+Places = npt.NDArray[np.integer[Any]]
+
+FEW_OF_CLASS = 3  # tasks: rarer classes are taken together, as they show no spread of their own
+MOST_GROUPS = 100  # of the jackknife: with more tasks, several are left out together
 MOST_WORKERS = 1000  # in tables of pairs: those with the most responses
 LEAST_COMMON = 10  # tasks that two workers share, for a correlation of their own
-
-MOST_GROUPS = 100  # of the jackknife: with more tasks, several are left out together
-PAIR_PRIOR = 20.0  # tasks' worth of the panel's φ in the φ of a pair
+PAIR_PRIOR = 20.0  # tasks' worth of the panel's φ in the φ of a pair of judges
 LEAST_SHARED = 5  # known tasks that two judges share, for a correlation
 APART = 0.15  # above the panel's φ: judges whose errors are so much more alike are one cluster
 
@@ -50,14 +54,78 @@ def effective(n: float, phi: float) -> float:
     return float(n / (1.0 + max(n - 1.0, 0.0) * max(phi, 0.0)))
 
 
-def _sums(total: Any, square: Any, n: Any) -> tuple[Floats, Floats]:
-    """Return, for each task, Σ over ordered pairs of r_a r_b, and of (r_a² + r_b²) / 2."""
-    return np.asarray(total**2 - square), np.asarray(np.maximum(n - 1.0, 0.0) * square)
+class Residuals:
+    """Errors of workers on tasks, each once a task, less the worker's rate on tasks of the class.
 
+    Parameters
+    ----------
+    task, worker
+        Of each error, (n,).
+    error
+        (n,), 0 to 1.
+    truth
+        The class of each task.
+    """
 
-def _phi(agree: Floats, spread: Floats) -> float:
-    of_all = float(spread.sum())
-    return float(agree.sum() / of_all) if of_all > 0.0 else 0.0
+    def __init__(
+        self, task: Places, worker: Places, error: Floats, truth: Codes, n_workers: int
+    ) -> None:
+        self.task, self.worker, self.error = task, worker, error
+        self.truth, self.n_workers = truth, n_workers
+        tasks = np.unique(task)
+        is_rare = np.bincount(truth[tasks], minlength=int(truth.max()) + 1)[truth] < FEW_OF_CLASS
+        group = np.where(is_rare, int(truth.max()) + 1, truth)
+        cell = worker.astype(np.int64) * (int(group.max()) + 1) + group[task]
+        n = np.bincount(cell)[cell]
+        rate = (np.bincount(cell, weights=error)[cell]) / n
+        # n / (n − 1): the rate was fitted to these very tasks.
+        self.r = np.where(n > 1, (error - rate) * np.sqrt(n / np.maximum(n - 1.0, 1.0)), 0.0)
+        self.n_of_task = np.bincount(task)
+        self.n_tasks = len(tasks)
+        total, square = np.bincount(task, self.r), np.bincount(task, self.r**2)
+        spread = float((np.maximum(self.n_of_task - 1.0, 0.0) * square).sum())
+        agree = float((total**2 - square).sum())
+        self.phi = float(np.clip(agree / spread, -1.0, 1.0)) if spread > 0.0 else 0.0
+
+    def interval(self) -> tuple[float, float]:
+        """Return the interval of φ: the jackknife over tasks, on the scale of artanh φ.
+
+        Each task, or group of tasks, is left out in turn, and rates are fitted again.
+        """
+        n = self.n_tasks
+        if n < 3:
+            return -1.0, 1.0
+        m = min(n, MOST_GROUPS)
+        place = np.cumsum(self.n_of_task > 0) - 1
+        group = deal(np.argsort(np.random.default_rng(0).permutation(n)), m)[place[self.task]]
+        left = []
+        for out in range(m):
+            rows = group != out
+            rest = (self.task[rows], self.worker[rows], self.error[rows])
+            left.append(Residuals(*rest, self.truth, self.n_workers).phi)
+        z = np.arctanh(np.clip(left, -0.999, 0.999))
+        error_of_z = float(np.sqrt((m - 1.0) / m * np.square(z - z.mean()).sum()))
+        others = max(len(self.task) / n - 1.0, 1.0)
+        half = float(student.ppf((1.0 + LEVEL) / 2.0, m - 1)) * max(
+            error_of_z, (n * others) ** -0.5
+        )
+        centre = float(np.arctanh(np.clip(self.phi, -0.999, 0.999)))
+        return float(np.tanh(centre - half)), float(np.tanh(centre + half))
+
+    def table(self, values: Floats) -> sparse.csr_array:
+        """Return values of the errors by task and worker: table.T @ table sums over pairs."""
+        shape = (len(self.truth), self.n_workers)
+        return sparse.csr_array(sparse.coo_array((values, (self.task, self.worker)), shape=shape))
+
+    def pairs(self, chosen: Offsets) -> tuple[Floats, Floats]:
+        """Return how many tasks two of some workers share, and φ of both, nan where unknown."""
+        there = self.table(np.ones(len(self.task)))[:, chosen]
+        r = self.table(self.r)[:, chosen]
+        squares = ((r * r).T @ there).toarray()
+        scale = np.sqrt(squares * squares.T)
+        agree = (r.T @ r).toarray()
+        phi = np.divide(agree, scale, out=np.full_like(agree, np.nan), where=scale > 0.0)
+        return (there.T @ there).toarray(), phi
 
 
 class LikelyCopies(NamedTuple):
@@ -77,7 +145,7 @@ class Dependence:
     `correlation` is (n, n) for `workers`: of the errors of two of them, nan where they share fewer
     than ten tasks. `mean_correlation`, φ, is over all pairs of responses on a task. `effective` is
     n / (1 + (n − 1) φ), n the mean number of responses of a task: the number of independent workers
-    worth as much. Intervals are of 95 %, from a bootstrap over tasks.
+    worth as much. Intervals are of 95 %, from a jackknife over tasks.
     """
 
     mean_correlation: float
@@ -109,8 +177,8 @@ class Dependence:
         return words
 
 
-@checks(model=FITTED, random_state=SEED)
-def error_dependence(model: Any, gold: Any = None, *, random_state: int | None = 0) -> Dependence:
+@checks(model=FITTED)
+def error_dependence(model: Any, gold: Any = None) -> Dependence:
     """Return how much the workers of a fitted model err together, given the class.
 
     Parameters
@@ -121,8 +189,6 @@ def error_dependence(model: Any, gold: Any = None, *, random_state: int | None =
         Known labels; only their tasks are looked at. Without them the model's own labels stand in
         for the truth, and **shared errors cannot be seen**: what most workers get wrong together
         counts as right. Some 50 known labels show them.
-    random_state
-        Of the bootstrap for the intervals.
 
     Examples
     --------
@@ -134,77 +200,52 @@ def error_dependence(model: Any, gold: Any = None, *, random_state: int | None =
     True
     """
     crowd = plurality(model.responses_)
-    truth = _truth(model, gold)[crowd.task_of_each()]
-    known = truth >= 0
-    if not known.any():
+    if gold is None:
+        truth = np.asarray(model.labels_.label)
+    else:
+        codes = tables.read_gold(gold).on(model.tasks_, model.classes_)
+        truth = np.full(len(model.tasks_), -1, dtype=np.int32)
+        truth[codes.task] = codes.label
+    task = crowd.task_of_each()
+    known = np.flatnonzero(truth[task] >= 0)
+    if not len(known):
         raise InputError("no-known-response")
-    task, worker = crowd.task_of_each()[known], crowd.worker_of_each()[known]
-    errs = np.zeros(len(known))
-    errs[known] = crowd.label_of_each()[known] != truth[known]
-    cell = worker.astype(np.int64) * crowd.n_classes + truth[known]
-    rate = np.bincount(cell, weights=errs[known]) / np.maximum(np.bincount(cell), 1)
-    residual = np.zeros(len(known))
-    residual[known] = errs[known] - rate[cell]
-    n_of_task = np.bincount(task)
-    total, square = (
-        np.bincount(task, weights=each) for each in (residual[known], residual[known] ** 2)
-    )
-    agree, spread = _sums(total, square, n_of_task)
-    scored = np.flatnonzero(n_of_task)
-    n_each = len(task) / len(scored)
-    found = _phi(agree, spread)
-    rng = np.random.default_rng(random_state)
-    drawn = rng.choice(scored, size=(N_BOOTSTRAP, len(scored)))
-    again = [_phi(agree[tasks], spread[tasks]) for tasks in drawn]
-    low, high = np.percentile(again, INTERVAL)
-    given = np.bincount(worker, minlength=crowd.n_workers)
+    task, worker, label = task[known], crowd.worker_of_each()[known], crowd.label_of_each()[known]
+    errs = (label != truth[task]).astype(np.float64)
+    found = Residuals(task, worker, errs, truth, crowd.n_workers)
+    low, high = found.interval()
+    n = len(task) / found.n_tasks
+    given = np.bincount(worker)
     busiest = np.argsort(-given, kind="stable")[:MOST_WORKERS]
     chosen = np.sort(busiest[given[busiest] > 0])
-    names = tuple(model.workers_[int(w)] for w in chosen)
-    there, errors, residuals = (
-        by_worker(crowd, known, each)[:, chosen] for each in (None, errs, residual)
-    )
-    common = (there.T @ there).toarray()
-    agreed = (residuals.T @ residuals).toarray()
-    squares = ((residuals * residuals).T @ there).toarray()
-    scale = np.sqrt(squares * squares.T)
-    enough = (common >= LEAST_COMMON) & (scale > 0.0)
+    common, phi = found.pairs(chosen)
     # Copies give the same wrong labels on nearly all tasks on which either errs.
-    of_left = (errors.T @ there).toarray()
+    errors = found.table(errs)[:, chosen]
+    of_left = (errors.T @ found.table(np.ones(len(task)))[:, chosen]).toarray()
     either = of_left + of_left.T - (errors.T @ errors).toarray()
     same = np.zeros(common.shape)
     for k in range(crowd.n_classes):
-        wrong = by_worker(crowd, (errs > 0.0) & (crowd.label_of_each() == k))[:, chosen]
+        wrong = found.table(errs * (label == k))[:, chosen]
         same += (wrong.T @ wrong).toarray()
     is_copy = (either >= LEAST_ERRORS) & (same >= COPIED * either) & (common >= LEAST_COMMON)
     left, right = np.nonzero(np.triu(is_copy, 1))
     order = np.argsort(-same[left, right], kind="stable")
-    copies = tuple(
-        LikelyCopies(names[a], names[b], *(int(each[a, b]) for each in (common, either, same)))
-        for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
-    )
+    names = tuple(model.workers_[int(w)] for w in chosen)
     return Dependence(
-        mean_correlation=found,
-        interval=(float(low), float(high)),
-        n_responses=n_each,
-        effective=effective(n_each, found),
-        effective_interval=(effective(n_each, high), effective(n_each, low)),
-        copies=copies,
+        mean_correlation=found.phi,
+        interval=(low, high),
+        n_responses=n,
+        effective=effective(n, found.phi),
+        effective_interval=(effective(n, high), effective(n, low)),
+        copies=tuple(
+            LikelyCopies(names[a], names[b], *(int(each[a, b]) for each in (common, either, same)))
+            for a, b in zip(left[order].tolist(), right[order].tolist(), strict=True)
+        ),
         by_gold=gold is not None,
-        n_tasks=len(scored),
+        n_tasks=found.n_tasks,
         workers=names,
-        correlation=np.divide(agreed, scale, out=np.full(scale.shape, np.nan), where=enough),
+        correlation=np.where(common >= LEAST_COMMON, phi, np.nan),
     )
-
-
-def _truth(model: Any, gold: Any) -> Codes:
-    """Return the class of each task; −1 where it is not known."""
-    if gold is None:
-        return np.asarray(model.labels_.label)
-    known = tables.read_gold(gold).on(model.tasks_, model.classes_)
-    truth = np.full(len(model.tasks_), -1, dtype=np.int32)
-    truth[known.task] = known.label
-    return truth
 
 
 class SharedErrors(NamedTuple):
@@ -219,17 +260,38 @@ class SharedErrors(NamedTuple):
     pairs: Floats  # (J, J): φ of two judges, nan where they share too few tasks
     clusters: tuple[tuple[int, ...], ...]  # of two judges and more, largest first
 
+    def sentences(self, workers: Sequence[Hashable]) -> list[str]:
+        """Say how many independent judges the panel is worth, and whose errors are alike."""
+        low, high = self.effective_interval
+        phi_low, phi_high = self.interval
+        said = [
+            f"{self.n_judges:.1f} judges a task are worth {self.effective:.1f} that err apart "
+            f"({low:.1f} to {high:.1f}); errors correlate by {self.correlation:.2f} "
+            f"({phi_low:.2f} to {phi_high:.2f}).",
+            f"One more judge like these would make it {self.one_more:.2f}, from "
+            f"{self.effective:.2f}.",
+        ]
+        for group in self.clusters[:5]:
+            names = first_few([str(workers[j]) for j in group], 6)
+            said.append(f"Errors alike beyond that: {names}.")
+        return said
+
 
 def shared_errors(table: GoldTable, n_judges: float | None = None) -> SharedErrors:
     """Return how much the judges of a panel err together, given the class.
 
     `n_judges` is the mean number of judges of a task; None: that of the table.
     """
-    r = residuals(table.error, table.truth)
-    phi = _panel_phi(r, table.there)
-    low, high = _jackknife(table, phi)
-    n = float(table.there.sum(axis=1).mean()) if n_judges is None else n_judges
-    pairs = _pairs(r, table.there.astype(np.float64), phi)
+    task, judge = np.nonzero(table.there)
+    found = Residuals(task, judge, table.error[task, judge], table.truth, len(table.workers))
+    phi = found.phi
+    low, high = found.interval()
+    n = len(task) / len(table.task) if n_judges is None else n_judges
+    common, pairs = found.pairs(np.arange(len(table.workers)))
+    # A pair's φ is drawn towards that of the panel.
+    pairs = (common * np.nan_to_num(pairs) + PAIR_PRIOR * phi) / (common + PAIR_PRIOR)
+    pairs[common < LEAST_SHARED] = np.nan
+    np.fill_diagonal(pairs, 1.0)
     return SharedErrors(
         phi,
         (low, high),
@@ -240,67 +302,6 @@ def shared_errors(table: GoldTable, n_judges: float | None = None) -> SharedErro
         pairs,
         _clusters(pairs, phi),
     )
-
-
-def residuals(error: Floats, truth: Codes) -> Floats:
-    """Return errors less the rate of each judge on each class, (n, J); 0 without an answer.
-
-    A class with one known task has no spread of its own: classes of fewer than three tasks are
-    taken together.
-    """
-    group = np.where(np.bincount(truth)[truth] < 3, -1, truth)
-    there = np.isfinite(error)
-    error = np.where(there, error, 0.0)
-    out = np.zeros_like(error)
-    for each in np.unique(group):
-        rows = group == each
-        n = there[rows].sum(axis=0)
-        rate = error[rows].sum(axis=0) / np.maximum(n, 1)
-        # n / (n − 1): the rate was fitted to these very tasks.
-        scale = np.sqrt(n / np.maximum(n - 1.0, 1.0))
-        out[rows] = np.where(there[rows] & (n > 1), (error[rows] - rate) * scale, 0.0)
-    return out
-
-
-def _panel_phi(r: Floats, there: Mask) -> float:
-    sums = _sums(r.sum(axis=1), np.square(r).sum(axis=1), there.sum(axis=1))
-    return float(np.clip(_phi(*sums), -1.0, 1.0))
-
-
-def _jackknife(table: GoldTable, phi: float) -> tuple[float, float]:
-    """Return the interval of φ: the jackknife over tasks, on the scale of artanh φ.
-
-    Each task is left out in turn, and rates are fitted again.
-    """
-    n = len(table.task)
-    if n < 3:
-        return -1.0, 1.0
-    m = min(n, MOST_GROUPS)
-    group = np.random.default_rng(0).permutation(n) % m
-    left = []
-    for out in range(m):
-        rows = group != out
-        error = table.error[rows]
-        left.append(_panel_phi(residuals(error, table.truth[rows]), np.isfinite(error)))
-    z = np.arctanh(np.clip(left, -0.999, 0.999))
-    error_of_z = float(np.sqrt((m - 1.0) / m * np.square(z - z.mean()).sum()))
-    least = 1.0 / np.sqrt(n * max(table.there.sum(axis=1).mean() - 1.0, 1.0))
-    half = float(student.ppf((1.0 + LEVEL) / 2.0, m - 1)) * max(error_of_z, least)
-    centre = float(np.arctanh(np.clip(phi, -0.999, 0.999)))
-    return float(np.tanh(centre - half)), float(np.tanh(centre + half))
-
-
-def _pairs(r: Floats, there: Floats, phi: float) -> Floats:
-    """Return φ of each pair, drawn towards that of the panel; 1 on the diagonal."""
-    agree = r.T @ r
-    square = np.square(r).T @ there
-    common = there.T @ there
-    scale = np.sqrt(square * square.T)
-    own = np.divide(agree, scale, out=np.zeros_like(agree), where=scale > 0.0)
-    found = (common * own + PAIR_PRIOR * phi) / (common + PAIR_PRIOR)
-    found[common < LEAST_SHARED] = np.nan
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
 
 
 def _clusters(pairs: Floats, phi: float) -> tuple[tuple[int, ...], ...]:

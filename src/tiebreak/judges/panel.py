@@ -2,15 +2,15 @@
 
 A judge is named to go only if two other judges are surely more often right, on the known tasks that
 they share. The error of that is at most one panel in twenty, so that the two best judges are safe.
-The panel without the named judges is then scored on known tasks beside the whole one, by the method
-that will be used (`known.CrossValidation`): it is "better" where the whole interval of the
-difference in log-loss is below 0, "about as good" where it is within a margin, and else nothing is
-said.
+The panel without the named judges is then scored on known tasks beside the whole one, held out and
+by the method that will be used: it is "better" where the whole interval of the difference in
+log-loss is below 0, "about as good" where it is within a margin, and else nothing is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+import textwrap
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -31,30 +31,37 @@ from tiebreak.arguments import (
 )
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_plain
+from tiebreak.data.gold import Gold
+from tiebreak.decide.held_out import N_FOLDS, held_out
 from tiebreak.errors import InputError, OptionError, note
+from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.known import deal
+from tiebreak.judges.agreement import by_worker
 from tiebreak.judges.dependence import SharedErrors, shared_errors
 from tiebreak.judges.known import (
     LEVEL,
-    CrossValidation,
     GoldTable,
     PairedDifference,
-    Scored,
+    drawn_by_name,
     gold_table,
     interval_of_share,
     known_codes,
-    paired_difference,
     reach,
 )
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number
+from tiebreak.wording import aligned, counted, first_few
 
 LEAST_GOLD = 20  # known tasks, below which no panel is compared with another
 LOSS_MARGIN = 0.05  # log-loss a task: a panel that is surely no more behind is about as good …
 ACCURACY_MARGIN = 0.03  # … if it is surely no more than this behind in accuracy, too
 LOSS_SPREAD = 0.5  # log-loss by which two panels differ on a task that is not seen yet
+LOSS_FLOOR = 1e-4  # smallest probability in a log-loss
+MOST_TASKS = 10_000  # in a fit that scores a panel; of more, the known ones and a sample
 BEHIND = 0.05  # accuracy, by which a judge to look at is surely behind the others
 TOO_OFTEN = 0.05  # share of tasks, by which a class is surely said too often
 MOST_SUSPECTS = 3
+SURE = 0.95  # a sentence says yes or no from this probability on
 
 N_TASKS = 50  # to label
 EVEN = 0.5  # of them, drawn evenly; the others where the panel is unsure
@@ -62,6 +69,15 @@ EVEN = 0.5  # of them, drawn evenly; the others where the panel is unsure
 N_BOOTSTRAP = 300  # of self-preference
 LEAST_ANSWERS = 10  # of the own family and of others
 INTERVAL = (2.5, 97.5)
+
+MAX_SHOWN = 20  # judges in the text; to_dict has all
+MAX_TO_LABEL = 60  # tasks that are named
+WIDTH = 100  # characters of a line of tasks
+OF_RUNS = {
+    "agrees with itself": "self_agreement",
+    "flips with order": "flip_rate",
+    "prefers first": "first_preference",
+}
 
 
 class Judge(NamedTuple):
@@ -87,6 +103,17 @@ class Versus(NamedTuple):
     best_accuracy: float
     probability_better: float  # that the panel is more often right
 
+    def __str__(self) -> str:
+        chance = self.probability_better
+        answer = "Yes" if chance >= SURE else "No" if chance <= 1.0 - SURE else "Cannot be told yet"
+        written = "> .99" if chance > 0.99 else "< .01" if chance < 0.01 else _share(chance)
+        return (
+            f"Is the panel better than its best judge? {answer}: panel "
+            f"{_share(self.panel_accuracy)} ({_between(self.panel_interval)}), best judge "
+            f"({self.best}) {_share(self.best_accuracy)}; probability {written} that the panel is "
+            "better."
+        )
+
 
 class SmallPanel(NamedTuple):
     """A part of the panel that is surely about as good as the whole, or better."""
@@ -106,6 +133,17 @@ class SmallPanel(NamedTuple):
         """Whether labels are surely better: log-loss falls, and accuracy does not."""
         return self.change.high < 0.0 and self.accuracy >= self.whole_accuracy
 
+    def __str__(self) -> str:
+        n = len(self.workers)
+        stay = "1 judge stays" if n == 1 else f"{n:,} judges stay"
+        return (
+            f"Labels are {'better' if self.is_better else 'about as good'} without "
+            f"{_some(self.left_out)}: log-loss {self.log_loss:.3f}, of all judges "
+            f"{self.whole_log_loss:.3f} (difference {self.change.text()}); accuracy "
+            f"{_share(self.accuracy)}, of all {_share(self.whole_accuracy)}. {stay}: "
+            f"{_some(self.workers)}."
+        )
+
 
 class GoldGain(NamedTuple):
     """What known labels are worth: log-loss with half of them and with all."""
@@ -114,6 +152,12 @@ class GoldGain(NamedTuple):
     half: float
     all: float
     change: PairedDifference
+
+    def __str__(self) -> str:
+        return (
+            f"More gold: log-loss is {self.half:.3f} with half of the known labels and "
+            f"{self.all:.3f} with all: {self.change.text()}."
+        )
 
 
 class Suspect(NamedTuple):
@@ -127,6 +171,16 @@ class Suspect(NamedTuple):
     said: float  # how often it says that
     true: float  # how often that is so
 
+    def __str__(self) -> str:
+        fond = (
+            f"; it says {self.label!r} in {_share(self.said)} of tasks, and {_share(self.true)} are"
+        )
+        return (
+            f"Look at {self.worker}: it is right in {_share(self.accuracy)} of known tasks, other "
+            f"judges in {_share(self.others)} (difference {self.behind.text(2)})"
+            f"{'' if self.label is None else fond}."
+        )
+
 
 class SelfPreference(NamedTuple):
     """How much more a judge accepts answers of its own family; interval of 95 %."""
@@ -136,6 +190,13 @@ class SelfPreference(NamedTuple):
     n_own: int
     preference: float
     interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.worker} accepts answers of its own family ({self.family}) by "
+            f"{self.preference:+.2f} ({low:+.2f} to {high:+.2f}) more than other judges do."
+        )
 
 
 @dataclass(frozen=True)
@@ -159,14 +220,100 @@ class PanelReport:
     to_label_probability: tuple[float, ...] = field(default=(), repr=False)
     workers: tuple[Hashable, ...] = field(default=(), repr=False)
 
-    def __str__(self) -> str:
-        from tiebreak.judges.words import panel_as_text
-
-        return panel_as_text(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text and lists; None where a number is not known."""
         return dict(as_plain(self))
+
+    def __str__(self) -> str:
+        lines = []
+        if not self.n_known:
+            shown = first_few(list(map(str, self.to_label)), MAX_TO_LABEL)
+            lines = [
+                "Shared errors cannot be seen without gold: what most judges get wrong counts as "
+                "right.",
+                f"Label these {counted(len(self.to_label), 'task')}, and give them as gold:",
+                *textwrap.wrap(shown, WIDTH, initial_indent="  ", subsequent_indent="  "),
+            ]
+        lines += self._table()
+        findings = self.sentences()
+        if self.shared is not None:
+            lines.append("")
+        return "\n".join([*lines, *findings])
+
+    def _table(self) -> list[str]:
+        judges = self.judges[:MAX_SHOWN]
+        columns = {"judge": [str(each.worker) for each in judges]}
+        if self.n_known:
+            columns["accuracy"] = [_share(each.accuracy) for each in judges]
+            columns["95 %"] = [_between(each.interval) for each in judges]
+            columns["known"] = [f"{each.n_known:,}" for each in judges]
+        for title, name in OF_RUNS.items():
+            values = [getattr(each, name) for each in judges]
+            if not np.isnan(values).all():
+                columns[title] = list(map(_share, values))
+        if any(each.group is not None for each in judges):
+            columns["group"] = [each.group or "–" for each in judges]
+        lines = aligned([list(columns), *zip(*columns.values(), strict=True)], to_right=True)
+        more = len(self.judges) - len(judges)
+        return [*lines, f"… and {more:,} more"] if more > 0 else lines
+
+    def sentences(self) -> list[str]:
+        """Return what is found beside the table of judges, a sentence or two each."""
+        several = len(self.workers) > 1
+        found: list[object] = []
+        if self.shared is not None and several:
+            found += self.shared.sentences(self.workers)
+        elif self.shared is not None:
+            found.append("With one judge there is nothing to share: add judges of another kind.")
+        if self.versus is not None and several:
+            found.append(self.versus)
+            if self.n_unanimous:
+                wrong = self.unanimous_wrong
+                agreed = counted(self.n_unanimous, "known task")
+                which = f": {_some(wrong)}" if wrong else ""
+                found.append(
+                    f"All judges agree on {agreed}, of which {len(wrong):,} wrong by gold{which}."
+                )
+        found += self.look_at
+        if self.versus is not None and several:
+            found += self._who_could_go()
+        if self.gold_gain is not None:
+            found.append(self.gold_gain)
+        return list(map(str, [*found, *self.self_preference[:MAX_SHOWN]]))
+
+    def _who_could_go(self) -> Iterator[object]:
+        known = counted(self.n_known, "known label")
+        small, cheap = self.smallest, self.cheapest
+        if not self.outdone:
+            why = "no judge is surely less often right than two others"
+            yield f"Which judges could go cannot be told from {known}: {why}."
+        elif self.gold_gain is None:
+            return  # parts of the panel were not tried
+        elif small is None:
+            yield (
+                f"Whether labels stay as good without {_some(self.outdone)} cannot be told from "
+                f"{known}."
+            )
+        else:
+            yield small
+            if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
+                yield (
+                    f"The cheapest panel about as good: {cheap.price:g} a task instead of "
+                    f"{cheap.whole_price:g} (log-loss {cheap.log_loss:.3f}): "
+                    f"{_some(cheap.workers)}."
+                )
+
+
+def _some(names: Iterable[object]) -> str:
+    return first_few(list(map(str, names)), 6)
+
+
+def _between(interval: Iterable[float]) -> str:
+    return " to ".join(map(_share, interval))
+
+
+def _share(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1.00"
 
 
 @checks(
@@ -244,24 +391,29 @@ def panel_report(
     if n_known < LEAST_GOLD:
         note("few-known-labels", n=n_known)
     priced = None if prices is None else _prices(prices, responses)
-    answered = np.count_nonzero(np.diff(responses.start))
-    n_answers = len(np.unique(_cells(responses)))
-    found |= _unanimous(table, responses)
+    n_answered = int(np.count_nonzero(np.diff(responses.start)))
+    cells = responses.task_of_each().astype(np.int64) * responses.n_workers
+    n_judges = len(np.unique(cells + responses.worker_of_each())) / n_answered
+    votes = np.where(table.there[:, :, None], table.share, 0.0).sum(axis=1)
+    n_votes = table.there.sum(axis=1)
+    agree = (votes.max(axis=1) >= n_votes - 1e-9) & (n_votes > 1)
+    wrong = table.task[agree & (votes.argmax(axis=1) != table.truth)]
     found |= {
         "n_known": n_known,
         "judges": _judges(responses, table.error),
-        "shared": shared_errors(table, n_answers / max(int(answered), 1)),
+        "shared": shared_errors(table, n_judges),
+        "n_unanimous": int(np.count_nonzero(agree)),
+        "unanimous_wrong": tuple(responses.tasks[int(i)] for i in wrong),
     }
     if one_class:
         return PanelReport(**found)  # what is best for one class may be worst for the others
     may_go = outdone(table)
-    validation = CrossValidation(model, table.task, gold, progress)
+    panels = _Panels(model, table, gold, progress)
     saw_gold = model.gold_ is not None and len(model.gold_) > 0
-    compares = sub_panels and n_known >= LEAST_GOLD and responses.n_workers > 0
-    everyone = np.ones(responses.n_workers, dtype=bool)
-    whole = validation.score(everyone, "the panel") if saw_gold or compares else None
-    if saw_gold and whole is not None:
-        right = whole.right
+    compares = sub_panels and n_known >= LEAST_GOLD
+    everyone = panels.score([], "the panel") if saw_gold or compares else None
+    if saw_gold and everyone is not None:
+        right = everyone.right
     else:  # a model that saw no gold has not seen these labels either
         said = np.asarray(model.probabilities_)[table.task].argmax(axis=1)
         right = (said == table.truth).astype(np.float64)
@@ -270,25 +422,26 @@ def panel_report(
         "outdone": tuple(table.workers[j] for j in may_go),
         "look_at": suspects(table, may_go),
     }
-    if whole is not None and compares:
-        small = smallest(validation, whole, table, may_go, priced)
-        cheap = None
-        if priced is not None and may_go:
-            cheap = small
-            if small is None or len(small.left_out) < len(may_go):
-                by_price = sorted(may_go, key=lambda j: -priced[j])
-                other = smallest(validation, whole, table, by_price, priced)
-                tried = [each for each in (small, other) if each is not None]
-                cheap = min(tried, key=lambda each: each.price or 0.0, default=None)
-        gain = gold_gain(validation, whole)
-        found |= {"smallest": small, "cheapest": cheap, "gold_gain": gain}
+    if compares and everyone is not None:
+        small = panels.smallest(everyone, may_go, priced)
+        cheap = small
+        if priced is not None and may_go and (small is None or len(small.left_out) < len(may_go)):
+            by_price = sorted(may_go, key=lambda j: -priced[j])
+            tried = [small, panels.smallest(everyone, by_price, priced)]
+            cheap = min(
+                (each for each in tried if each is not None),
+                key=lambda each: each.price or 0.0,
+                default=None,
+            )
+        half = panels.score([], "the panel with half of the gold", half_of_gold=True)
+        change = PairedDifference.of(everyone.loss, half.loss, LOSS_SPREAD)
+        losses = (float(half.loss.mean()), float(everyone.loss.mean()))
+        found |= {
+            "smallest": small,
+            "cheapest": None if priced is None else cheap,
+            "gold_gain": GoldGain(n_known, *losses, change),
+        }
     return PanelReport(**found)
-
-
-def _cells(responses: Responses) -> Offsets:
-    """Return a number for the task and the worker of each response."""
-    task = responses.task_of_each().astype(np.int64)
-    return np.asarray(task * responses.n_workers + responses.worker_of_each())
 
 
 def _judges(responses: Responses, error: Floats) -> tuple[Judge, ...]:
@@ -305,67 +458,6 @@ def _judges(responses: Responses, error: Floats) -> tuple[Judge, ...]:
     return tuple(sorted(rows, key=lambda row: (row.n_known == 0, -np.nan_to_num(row.accuracy))))
 
 
-def _versus(table: GoldTable, right: Floats) -> Versus:
-    """Compare the panel with its best judge: the one that is best on the known tasks.
-
-    That judge owes its place to luck, too. One that is picked for each task by the other known
-    tasks does not; but of equal judges it is one that erred on the task left out. The truth lies
-    between the two, and the probability is that which is nearer to one half.
-    """
-    best_right = _best_judge(table)
-    chances = [
-        _chance_better(right, each) for each in (best_right, _best_judge(table, leave_out=True))
-    ]
-    n = table.there.sum(axis=0)
-    accuracy = 1.0 - np.nansum(table.error, axis=0) / np.maximum(n, 1)
-    best = int(np.argmax(np.where(n >= max(n.max() / 2.0, 1.0), accuracy, -1.0)))
-    return Versus(
-        table.workers[best],
-        float(right.mean()),
-        interval_of_share(float(right.sum()), float(len(right))),
-        float(best_right.mean()),
-        sorted((*chances, 0.5))[1],
-    )
-
-
-def _chance_better(right: Floats, other: Floats) -> float:
-    """Return how likely labels are more often right than other labels.
-
-    Only tasks on which one is right and the other wrong tell them apart. Of these the share has a
-    beta posterior with an even prior: after five to none it is .98, not 1.
-    """
-    change = right - other
-    ahead = float(np.maximum(change, 0.0).sum())
-    behind = float(np.maximum(-change, 0.0).sum())
-    return float(beta.sf(0.5, ahead + 1.0, behind + 1.0))
-
-
-def _best_judge(table: GoldTable, *, leave_out: bool = False) -> Floats:
-    """Return how right the best judge is on each task; `leave_out`: the best by all other tasks.
-
-    Where it did not answer, the next best stands in; where nobody did, the answer is wrong.
-    """
-    there = table.there
-    error = np.where(there, table.error, 0.0)
-    n = there.sum(axis=0) - leave_out * there
-    wrong = error.sum(axis=0) - leave_out * error
-    # One error in two tasks is added, so that a judge with two tasks is not the best of all.
-    rate = (wrong + 1.0) / (n + 2.0)
-    best = np.argmin(np.where(there, rate, np.inf), axis=1)
-    rows = np.arange(len(best))
-    return np.where(there.any(axis=1), 1.0 - error[rows, best], 0.0)
-
-
-def _unanimous(table: GoldTable, responses: Responses) -> dict[str, Any]:
-    """Find tasks on which all judges say the same and gold says otherwise; how many agree."""
-    votes = np.where(table.there[:, :, None], table.share, 0.0).sum(axis=1)
-    n = table.there.sum(axis=1)
-    agree = (votes.max(axis=1) >= n - 1e-9) & (n > 1)
-    wrong = table.task[agree & (votes.argmax(axis=1) != table.truth)]
-    tasks = tuple(responses.tasks[int(i)] for i in wrong)
-    return {"unanimous_wrong": tasks, "n_unanimous": int(np.count_nonzero(agree))}
-
-
 def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
     """Return the price of each judge; 0, and said, where none is given."""
     names = list(responses.workers)
@@ -376,6 +468,41 @@ def _prices(prices: Mapping[Any, float], responses: Responses) -> Floats:
     for price in prices.values():
         require_number("The price of a judge", price, "0 or more", least=0.0)
     return np.array([float(prices.get(name, 0.0)) for name in names])
+
+
+def _versus(table: GoldTable, right: Floats) -> Versus:
+    """Compare the panel with its best judge: the one that is best on the known tasks.
+
+    That judge owes its place to luck, too. One that is picked for each task by the other known
+    tasks does not; but of equal judges it is one that erred on the task left out. The truth lies
+    between the two, and the probability is that which is nearer to one half.
+    """
+    there = table.there
+    error = np.where(there, table.error, 0.0)
+    chances = []
+    best_rights = []
+    for leave_out in (0.0, 1.0):
+        # One error in two tasks is added, so that a judge with two tasks is not the best of all.
+        # Where the best did not answer, the next best stands in; where nobody did, it is wrong.
+        wrong = error.sum(axis=0) - leave_out * error + 1.0
+        rate = wrong / (there.sum(axis=0) - leave_out * there + 2.0)
+        best = np.argmin(np.where(there, rate, np.inf), axis=1)
+        best_right = np.where(there.any(axis=1), 1.0 - error[np.arange(len(best)), best], 0.0)
+        # Only tasks on which one is right and the other wrong tell them apart. Of these the share
+        # has a beta posterior with an even prior: after five to none it is .98, not 1.
+        change = right - best_right
+        ahead = np.maximum(change, 0.0).sum()
+        chances.append(float(beta.sf(0.5, ahead + 1.0, ahead - change.sum() + 1.0)))
+        best_rights.append(float(best_right.mean()))
+    n = there.sum(axis=0)
+    accuracy = 1.0 - error.sum(axis=0) / np.maximum(n, 1)
+    return Versus(
+        table.workers[int(np.argmax(np.where(n >= max(n.max() / 2.0, 1.0), accuracy, -1.0)))],
+        float(right.mean()),
+        interval_of_share(float(right.sum()), float(len(right))),
+        best_rights[0],
+        sorted((*chances, 0.5))[1],
+    )
 
 
 # Which judges a panel could do without
@@ -405,53 +532,6 @@ def outdone(table: GoldTable) -> list[int]:
     return sorted(found.tolist(), key=lambda j: (-wrong[j], str(table.workers[j])))
 
 
-def smallest(
-    validation: CrossValidation,
-    whole: Scored,
-    table: GoldTable,
-    may_go: list[int],
-    prices: Floats | None = None,
-) -> SmallPanel | None:
-    """Leave out as many of the judges that may go, the first ones first, as is surely harmless.
-
-    All of them, half of them, the first: three panels at most are scored.
-    """
-    tries = sorted({len(may_go), (len(may_go) + 1) // 2, min(len(may_go), 1)} - {0}, reverse=True)
-    for size in tries:
-        stays = np.ones(len(table.workers), dtype=bool)
-        stays[may_go[:size]] = False
-        scored = validation.score(stays, f"the panel without {size} of {len(stays)} judges")
-        level = 1.0 - (1.0 - LEVEL) / len(tries)
-        change = paired_difference(scored.loss, whole.loss, LOSS_SPREAD, level)
-        lost = paired_difference(whole.right, scored.right, 1.0, level)
-        if change.high <= LOSS_MARGIN and lost.high <= ACCURACY_MARGIN:
-            kept = np.flatnonzero(stays & validation.answers)
-            return SmallPanel(
-                tuple(table.workers[int(j)] for j in kept),
-                tuple(table.workers[j] for j in may_go[:size]),
-                float(scored.loss.mean()),
-                float(whole.loss.mean()),
-                change,
-                float(scored.right.mean()),
-                float(whole.right.mean()),
-                None if prices is None else float(prices[kept].sum()),
-                None if prices is None else float(prices.sum()),
-            )
-    return None
-
-
-def gold_gain(validation: CrossValidation, whole: Scored) -> GoldGain:
-    """Compare log-loss with half of the gold and with all, on tasks left out of the fit."""
-    everyone = np.ones(len(validation.answers), dtype=bool)
-    half = validation.score(everyone, "the panel with half of the gold", half_of_gold=True)
-    return GoldGain(
-        len(whole.loss),
-        float(half.loss.mean()),
-        float(whole.loss.mean()),
-        paired_difference(whole.loss, half.loss, LOSS_SPREAD),
-    )
-
-
 def suspects(table: GoldTable, may_go: list[int]) -> tuple[Suspect, ...]:
     """Return judges to look at, the one furthest behind the others first.
 
@@ -459,8 +539,7 @@ def suspects(table: GoldTable, may_go: list[int]) -> tuple[Suspect, ...]:
     surely too often, and is not one of the two that are most often right.
     """
     n_judges, n_classes = table.share.shape[1:]
-    n = table.there.sum(axis=0)
-    wrong = (np.nansum(table.error, axis=0) + 1.0) / (n + 2.0)
+    wrong = (np.nansum(table.error, axis=0) + 1.0) / (table.there.sum(axis=0) + 2.0)
     best = set(np.argsort(wrong, kind="stable")[:2].tolist())
     found = []
     for j in range(n_judges):
@@ -471,28 +550,123 @@ def suspects(table: GoldTable, may_go: list[int]) -> tuple[Suspect, ...]:
             continue
         mine = 1.0 - table.error[rows, j]
         theirs = 1.0 - np.nansum(others[rows], axis=1) / n_others[rows]
-        behind = paired_difference(mine, theirs, 1.0, 1.0 - (1.0 - LEVEL) / n_judges)
+        behind = PairedDifference.of(mine, theirs, 1.0, 1.0 - (1.0 - LEVEL) / n_judges)
         level = 1.0 - (1.0 - LEVEL) / (n_judges * n_classes)
-        is_true = np.eye(n_classes + 1)[table.truth[rows]]
+        said, is_true = table.share[rows, j], np.eye(n_classes + 1)[table.truth[rows], :-1]
         excess = [
-            paired_difference(table.share[rows, j, k], is_true[:, k], 1.0, level)
-            for k in range(n_classes)
+            PairedDifference.of(said[:, k], is_true[:, k], 1.0, level).low for k in range(n_classes)
         ]
-        k = int(np.argmax([each.low for each in excess]))
-        is_fond = excess[k].low > TOO_OFTEN
+        k = int(np.argmax(excess))
+        is_fond = excess[k] > TOO_OFTEN
         if (j in may_go and behind.high < -BEHIND) or (is_fond and j not in best):
-            found.append(
-                Suspect(
-                    table.workers[j],
-                    float(mine.mean()),
-                    float(theirs.mean()),
-                    behind,
-                    table.classes[k] if is_fond else None,
-                    float(table.share[rows, j, k].mean()) if is_fond else np.nan,
-                    float(is_true[:, k].mean()) if is_fond else np.nan,
-                )
-            )
+            fond_of = (table.classes[k], float(said[:, k].mean()), float(is_true[:, k].mean()))
+            accuracies = (float(mine.mean()), float(theirs.mean()), behind)
+            shown = fond_of if is_fond else (None, np.nan, np.nan)
+            found.append(Suspect(table.workers[j], *accuracies, *shown))
     return tuple(sorted(found, key=lambda each: each.behind.value)[:MOST_SUSPECTS])
+
+
+class Scored(NamedTuple):
+    """Scores of a panel on the known tasks, each (n,)."""
+
+    loss: Floats  # log-loss
+    right: Floats  # 1 where the label is right
+
+
+class _Panels:
+    """Scores a panel, and parts of it, on known tasks held out: one fit for each fold of gold."""
+
+    def __init__(
+        self, model: Any, table: GoldTable, gold: Any, progress: Callable[[str], None] | None
+    ) -> None:
+        self.model, self.table, self.progress = model, table, progress
+        responses: Responses = model.responses_
+        if responses.n_tasks > MOST_TASKS and model.links_ is None:
+            # The known tasks and a sample. With links all stay, as any may depend on any other.
+            chosen = np.zeros(responses.n_tasks, dtype=bool)
+            chosen[drawn_by_name(responses.tasks, MOST_TASKS)] = True
+            chosen[table.task] = True
+            responses = responses.on_tasks(np.flatnonzero(chosen))
+        self.responses = responses
+        known = {} if model.gold_ is None else model.gold_.to_dict()
+        known |= tables.read_gold({} if gold is None else gold).to_dict()
+        codes = responses.tasks.codes(list(known)).tolist()  # 7 may be text in gold, no number
+        pairs = zip(codes, known.values(), strict=True)
+        by_task = {responses.tasks[code]: label for code, label in pairs if code >= 0}
+        self.gold = Gold.from_dict(by_task)
+        names = [model.tasks_[int(i)] for i in table.task]
+        self.rows = self.gold.tasks.codes(names)  # of the table's tasks in gold
+        self.dealt = np.full(len(self.gold), -1, dtype=np.int32)
+        self.dealt[self.rows] = deal_alike(
+            model.responses_, table.task, [by_task[name] for name in names]
+        )
+
+    def score(self, left_out: Sequence[int], what: str, *, half_of_gold: bool = False) -> Scored:
+        """Score the panel without some judges, fitted with gold of the other folds."""
+        if self.progress is not None:
+            self.progress(f"scoring {what}")
+        responses = self.responses
+        if left_out:  # they stay, without responses
+            kept = ~np.isin(responses.worker_of_each(), left_out)
+            n_each = np.bincount(responses.task_of_each()[kept], minlength=responses.n_tasks)
+            responses = replace(
+                responses,
+                start=np.concatenate([[0], np.cumsum(n_each)]).astype(responses.start.dtype),
+                code=responses.code[kept],
+                weight=None if responses.weight is None else responses.weight[kept],
+            )
+        fold = np.where(self.dealt < 0, -1, self.dealt % N_FOLDS).astype(np.int32)
+        hidden: Mask | None = self.dealt >= N_FOLDS if half_of_gold else None
+        classes, q = held_out(self.model, self.gold, fold, hidden=hidden, responses=responses)
+        q, label = q[self.rows], classes.codes(self.gold.classes)[self.gold.label[self.rows]]
+        p = q[np.arange(len(q)), label]
+        return Scored(-np.log(np.maximum(p, LOSS_FLOOR)), (q.argmax(axis=1) == label) * 1.0)
+
+    def smallest(
+        self, everyone: Scored, may_go: list[int], prices: Floats | None = None
+    ) -> SmallPanel | None:
+        """Leave out as many of those who may go, the first ones first, as surely does no harm.
+
+        All of them, half of them, the first: three panels at most are scored.
+        """
+        n, workers = len(may_go), self.table.workers
+        tries = sorted({n, (n + 1) // 2, min(n, 1)} - {0}, reverse=True)
+        for size in tries:
+            scored = self.score(may_go[:size], f"the panel without {size} of {len(workers)} judges")
+            level = 1.0 - (1.0 - LEVEL) / len(tries)
+            change = PairedDifference.of(scored.loss, everyone.loss, LOSS_SPREAD, level)
+            lost = PairedDifference.of(everyone.right, scored.right, 1.0, level)
+            if change.high <= LOSS_MARGIN and lost.high <= ACCURACY_MARGIN:
+                answers = np.unique(self.responses.worker_of_each())
+                kept = np.setdiff1d(answers, may_go[:size])
+                return SmallPanel(
+                    tuple(workers[int(j)] for j in kept),
+                    tuple(workers[j] for j in may_go[:size]),
+                    float(scored.loss.mean()),
+                    float(everyone.loss.mean()),
+                    change,
+                    float(scored.right.mean()),
+                    float(everyone.right.mean()),
+                    None if prices is None else float(prices[kept].sum()),
+                    None if prices is None else float(prices.sum()),
+                )
+        return None
+
+
+def deal_alike(responses: Responses, task: Codes, truth: Sequence[Hashable]) -> Codes:
+    """Deal known tasks into 2 N_FOLDS parts; parts f and f + N_FOLDS are a fold.
+
+    Tasks are sorted by their class and responses: folds are alike, and the order of rows has no
+    influence. Ties are in the order of ids, which matters only with links.
+    """
+    workers, classes = list(map(str, responses.workers)), list(map(str, responses.classes))
+    weight = responses.weight_of_each()
+    keys = []
+    for i, known in zip(task.tolist(), truth, strict=True):
+        said = zip(*responses.of(i), weight[slice(*responses.start[i : i + 2])], strict=True)
+        what = sorted((workers[int(w)], classes[int(k)], float(n)) for w, k, n in said)
+        keys.append((str(known), what, str(responses.tasks[i])))
+    return deal(np.array(sorted(range(len(keys)), key=keys.__getitem__)), 2 * N_FOLDS)
 
 
 # Which tasks to label
@@ -524,29 +698,23 @@ def sample_tasks(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) 
     n = min(n, len(among))
     top = model.probabilities_[among].max(axis=1)
     unsure = np.sqrt(np.maximum(top * (1.0 - top), 1e-6))
-    chance = inclusion(EVEN / len(among) + (1.0 - EVEN) * unsure / unsure.sum(), n)
+    share = EVEN / len(among) + (1.0 - EVEN) * unsure / unsure.sum()
+    # In proportion to shares, but none above 1: what is cut off goes to the others.
+    chance = np.minimum(n * share, 1.0)
+    for _ in range(20):
+        free = chance < 1.0
+        rest = n - np.count_nonzero(~free)
+        before = chance
+        if free.any() and rest > 0:
+            chance = np.where(free, np.minimum(rest * share / share[free].sum(), 1.0), 1.0)
+        if np.allclose(chance, before):
+            break
     rng = np.random.default_rng(random_state)
     order = rng.permutation(len(among))
     # Systematic sampling: one start, equal steps along the sum of chances.
     marks = np.floor(np.cumsum(chance[order]) + rng.random())
-    drawn = order[np.flatnonzero(np.diff(marks, prepend=0.0) > 0.0)][:n]
-    drawn = np.sort(drawn)
+    drawn = np.sort(order[np.flatnonzero(np.diff(marks, prepend=0.0) > 0.0)][:n])
     return Sample(among[drawn].astype(np.int32), chance[drawn])
-
-
-def inclusion(share: Floats, n: int) -> Floats:
-    """Return chances of being drawn, n in sum and none above 1, in proportion to shares."""
-    chance = np.minimum(n * share, 1.0)
-    for _ in range(20):
-        free = chance < 1.0
-        rest = n - float(np.count_nonzero(~free))
-        if not free.any() or rest <= 0.0:
-            break
-        new = np.where(free, np.minimum(rest * share / share[free].sum(), 1.0), 1.0)
-        if np.allclose(new, chance):
-            break
-        chance = new
-    return np.asarray(chance)
 
 
 # Families of judges
@@ -568,25 +736,18 @@ def self_preferences(
     """
     if accepts is None:
         raise OptionError("no-accepting-class")
-    accepted_code = int(responses.classes.codes([accepts])[0])
-    if accepted_code < 0:
-        raise OptionError(
-            "unknown-accepting-class", label=accepts, classes=tuple(responses.classes)
-        )
+    accepted = int(responses.classes.codes([accepts])[0])
+    if accepted < 0:
+        classes = tuple(responses.classes)
+        raise OptionError("unknown-accepting-class", label=accepts, classes=classes)
     made_by = tables.read_systems(systems)
     task = responses.tasks.codes(list(made_by))
-    names = [
-        name.casefold() for name, code in zip(made_by.values(), task, strict=True) if code >= 0
-    ]
+    names = [name.casefold() for name, i in zip(made_by.values(), task, strict=True) if i >= 0]
     judged = responses.on_tasks(task[task >= 0])
-    shape = (judged.n_tasks, judged.n_workers)
     weight = judged.weight_of_each()
-    yes = weight * (judged.label_of_each() == accepted_code)
-    total, accepted = (
-        np.bincount(_cells(judged), weights=each, minlength=shape[0] * shape[1]).reshape(shape)
-        for each in (weight, yes)
-    )
-    share = np.where(total > 0.0, accepted / np.maximum(total, 1e-300), np.nan)
+    total = by_worker(judged, values=weight).toarray()
+    yes = by_worker(judged, values=weight * (judged.label_of_each() == accepted)).toarray()
+    share = np.divide(yes, total, out=np.full(total.shape, np.nan), where=total > 0.0)
     families = {} if responses.runs is None else responses.runs.groups()
     rng = np.random.default_rng(random_state)
     found = []
@@ -605,10 +766,9 @@ def self_preferences(
             gap[rng.choice(mine, len(mine))].mean() - gap[rng.choice(theirs, len(theirs))].mean()
             for _ in range(N_BOOTSTRAP)
         ]
-        low, high = np.percentile(draws, INTERVAL)
+        low, high = np.percentile(draws, INTERVAL).tolist()
         preference = float(gap[mine].mean() - gap[theirs].mean())
-        interval = (float(low), float(high))
-        found.append(SelfPreference(judge, family, len(mine), preference, interval))
+        found.append(SelfPreference(judge, family, len(mine), preference, (low, high)))
     return tuple(sorted(found, key=lambda each: -each.preference))
 
 
@@ -622,7 +782,7 @@ def share_discount(
     groups: Mapping[Any, str] | None = None,
     dependence: float = 0.3,
 ) -> Responses:
-    """Let the judges of a group share one discount: 1 / (1 + dependence (n − 1)) for n of them.
+    """Let the judges of a group share one discount, [eq:design-effect], as do responses of a task.
 
     `groups` names the group of each judge; None: the column `group` of the responses.
 
@@ -640,5 +800,5 @@ def share_discount(
     weight = responses.weight_of_each()
     key = responses.task_of_each().astype(np.int64) * (int(group.max()) + 1)
     key = key + group[responses.worker_of_each()]
-    total = np.bincount(key, weights=weight)[key]
-    return replace(responses, weight=weight / (1.0 + dependence * np.maximum(total - 1.0, 0.0)))
+    total = np.bincount(key, weights=weight).astype(np.float64)[key]
+    return replace(responses, weight=weight * Calibration(dependence).scale(total))

@@ -1,6 +1,6 @@
 """Rates: the share of tasks in each class, by system, with intervals that hold.
 
-All methods start from what judges say of every task and the known class of some (`ClassEvidence`):
+All methods start from what judges say of every task and the known class of some (`ClassRates`):
 prediction-powered inference, Rogan-Gladen, the model's posterior corrected by gold, gold alone.
 """
 
@@ -18,11 +18,13 @@ from scipy.stats import t as student
 from tiebreak import tables
 from tiebreak.arguments import NAME, SEED, TEXT, checks
 from tiebreak.data.frames import as_plain
+from tiebreak.decide.held_out import without_gold
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.estimators.base import require_fitted
-from tiebreak.judges.known import interval_of_share, known_codes, without_gold
+from tiebreak.judges.known import interval_of_share, known_codes
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number
+from tiebreak.wording import aligned
 
 ALL = "all"  # the system of all tasks
 LEVEL = 0.9
@@ -39,6 +41,7 @@ SLOPE_SPREAD = 0.5  # of its slope around 1
 SYSTEM_SPREAD = 0.7  # of a system's own offset around that of all
 EDGE = 1e-3
 N_STEPS = 30
+MAX_CLASSES = 10  # in the text, the most frequent first; to_dict has all
 
 METHODS = {
     "judges": "the judges' share, uncorrected",
@@ -47,6 +50,7 @@ METHODS = {
     "rogan-gladen": "Rogan-Gladen",
     "posterior": "model's posterior, set right by gold",
 }
+ORDER = ("ppi", "posterior", "rogan-gladen", "gold", "judges")  # of columns in the text
 
 
 class Rate(NamedTuple):
@@ -96,18 +100,53 @@ class RateTable:
                 return rate
         raise OptionError("no-such-rate", label=label, system=system, method=method)
 
-    def __str__(self) -> str:
-        from tiebreak.judges.words import rates_as_text
-
-        return rates_as_text(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Return lists of plain values, None where a number is not known."""
-        return {
-            "level": self.level,
-            "rates": as_plain(self.rates),
-            "differences": as_plain(self.differences),
-        }
+        names = ("level", "rates", "differences")
+        return {name: as_plain(getattr(self, name)) for name in names}
+
+    def __str__(self) -> str:
+        found = {(rate.system, rate.label, rate.method): rate for rate in self.rates}
+        systems = list(dict.fromkeys(rate.system for rate in self.rates))
+        labels = sorted(
+            dict.fromkeys(rate.label for rate in self.rates),
+            key=lambda label: -found[systems[0], label, "judges"].rate,
+        )
+        methods = [method for method in ORDER if any(rate.method == method for rate in self.rates)]
+        rows = [["system", "class", "tasks", "known", *methods]]
+        for system, label in product(systems, labels[:MAX_CLASSES]):
+            of_judges = found[system, label, "judges"]
+            row = [system, str(label), f"{of_judges.n_tasks:,}", f"{of_judges.n_known:,}"]
+            for method in methods:
+                rate = found.get((system, label, method))
+                if rate is None or rate.is_gold_alone:
+                    row.append("–" if rate is None else "gold alone")
+                elif np.isnan(rate.low):
+                    row.append(f"{rate.rate:.3f}")
+                else:
+                    row.append(f"{rate.rate:.3f} ({rate.low:.3f} to {rate.high:.3f})")
+            rows.append(row)
+        lines = aligned(rows)
+        if len(labels) > MAX_CLASSES:
+            lines.append(f"… and {len(labels) - MAX_CLASSES:,} more classes")
+        alone = {(r.system, r.label) for r in self.rates if r.is_gold_alone}
+        rows = [["difference", "class", "ppi"]]
+        for each in self.differences:
+            if each.method == "ppi" and each.label in labels[:MAX_CLASSES]:
+                words = [f"{each.difference:+.3f} ({each.low:+.3f} to {each.high:+.3f})"]
+                words += [f"{s}: gold alone" for s in each[:2] if (s, each.label) in alone]
+                rows.append([f"{each.left} − {each.right}", str(each.label), ", ".join(words)])
+        if len(rows) > 1:
+            lines += ["", *aligned(rows)]
+        if "ppi" in methods:
+            few = f"there are fewer than {LEAST_KNOWN:g} known tasks of the class or of the others"
+            quote = "quote ppi"
+            if all(rate.is_gold_alone for rate in self.rates if rate.method == "ppi"):
+                quote = f"quote gold: {few}, so that ppi makes no use of the judges"
+            elif alone:
+                quote = f"quote ppi; where it is gold alone {few}, and judges play no part"
+            lines.append(f"Intervals of {self.level:.0%}; {quote}.")
+        return "\n".join(lines)
 
 
 @checks(random_state=SEED)
@@ -149,12 +188,12 @@ def estimate_rates(
     require_fitted(model)
     require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     unseen = without_gold(model)
-    task, truth = known_codes(model.gold_ if gold is None else gold, unseen.tasks_, unseen.classes_)
-    chance = _chances(selection, task, unseen.tasks_)
-    of_systems = _members(systems, unseen.tasks_)
+    tasks, classes = unseen.tasks_, unseen.classes_
+    task, truth = known_codes(model.gold_ if gold is None else gold, tasks, classes)
+    chance = _chances(selection, task, tasks)
+    of_systems = _members(systems, tasks)
     label = np.asarray(unseen.labels_.label)
-    n_classes = len(unseen.classes_)
-    one_class = len(np.unique(truth)) == 1 and n_classes > 1  # of gold, though judges know more
+    one_class = len(np.unique(truth)) == 1 and len(classes) > 1  # of gold, though judges know more
     n_known = {name: int(members[task].sum()) for name, members in of_systems.items()}
     if not len(task):
         note("rates-without-gold")
@@ -162,79 +201,48 @@ def estimate_rates(
         note("few-known-of-systems", systems=few, least=FEW_GOLD)
     if one_class:
         note("rates-of-one-class")
-    unlike = _unlike_all(label, task, chance, n_classes)
+    unlike = _unlike_all(label, task, chance, len(classes))
     if unlike is not None:
         k, of_known, of_all = unlike
-        name = unseen.classes_[k]
+        name = classes[k]
         note("known-unlike-all", label=name, of_known=of_known, of_all=of_all, one_class=one_class)
     rng = np.random.default_rng(random_state)
     rates: list[Rate] = []
     differences: list[Difference] = []
-    for k in range(n_classes):
-        evidence = ClassEvidence.of(
-            unseen.probabilities_[:, k], label == k, task, truth == k, chance
+    for k, name in enumerate(classes):
+        each = ClassRates(
+            unseen.probabilities_[:, k], label == k, task, truth == k, chance, level, rng
         )
-        found = _of_class(evidence, of_systems, level, rng, two_classes=n_classes == 2)
-        if unlike is not None and one_class:
-            found = _nothing_known(found, rng)
-        name = unseen.classes_[k]
-        for (system, method), each in found.items():
-            n = (int(of_systems[system].sum()), n_known[system])
-            rates.append(Rate(system, name, method, *each[:3], *n, each.is_gold_alone))
-        differences += _differences(found, list(of_systems), name, level)
+        found: dict[tuple[str, str], Estimate] = {}
+        for system, members in of_systems.items():
+            methods = each.estimates(members, is_part=system != ALL, two_classes=len(classes) == 2)
+            if unlike is not None and one_class and "ppi" in methods:
+                # Nothing is known: ppi says what judges say, and that it may be anything.
+                anything = Estimate(methods["judges"].value, 0.0, 1.0, rng.random(N_DRAWS))
+                methods = {"judges": methods["judges"], "ppi": anything}
+            for method, estimate in methods.items():
+                found[system, method] = estimate
+                n = (int(members.sum()), n_known[system])
+                rates.append(Rate(system, name, method, *estimate[:3], *n, estimate.is_gold_alone))
+        names = [system for system in of_systems if system != ALL]
+        for (left, right), method in product(combinations(names, 2), METHODS):
+            if len(names) > MOST_SYSTEMS or not {(left, method), (right, method)} <= found.keys():
+                continue
+            a, b = found[left, method], found[right, method]
+            interval = (np.nan, np.nan)
+            if len(a.draws) and len(b.draws):
+                interval = _percentiles(a.draws - b.draws, level)
+            alone = a.is_gold_alone or b.is_gold_alone
+            change = a.value - b.value
+            differences.append(Difference(left, right, name, method, change, *interval, alone))
     return RateTable(tuple(rates), tuple(differences), level)
 
 
-def _of_class(
-    evidence: ClassEvidence,
-    systems: dict[str, Mask],
-    level: float,
-    rng: np.random.Generator,
-    *,
-    two_classes: bool,
-) -> dict[tuple[str, str], RateEstimate]:
-    """Return every method's estimate for every system."""
-    found: dict[tuple[str, str], RateEstimate] = {}
-    of_all = posterior(evidence, rng) if len(evidence.task) else None
-    for system, members in systems.items():
-        share = float(evidence.said[members].mean()) if members.any() else np.nan
-        found[system, "judges"] = RateEstimate(share, np.nan, np.nan, np.empty(0))
-        if of_all is None or np.count_nonzero(members[evidence.task]) < 2:
-            continue
-        found[system, "gold"] = gold_alone(evidence, members, level, rng)
-        found[system, "ppi"] = prediction_powered(evidence, members, level, rng)
-        rogan = rogan_gladen(evidence, members, level, rng) if two_classes else None
-        if rogan is not None:
-            found[system, "rogan-gladen"] = rogan
-        found[system, "posterior"] = posterior_rate(
-            evidence, members, of_all, level, rng, has_own_offset=system != ALL
-        )
-    return found
-
-
-def _differences(
-    found: dict[tuple[str, str], RateEstimate], systems: list[str], label: Hashable, level: float
-) -> list[Difference]:
-    names = [name for name in systems if name != ALL]
-    if len(names) > MOST_SYSTEMS:
-        return []
-    rows = []
-    for (left, right), method in product(combinations(names, 2), METHODS):
-        if (left, method) not in found or (right, method) not in found:
-            continue
-        a, b = found[left, method], found[right, method]
-        interval = (np.nan, np.nan)
-        if len(a.draws) and len(b.draws):
-            interval = _percentiles(a.draws - b.draws, level)
-        alone = a.is_gold_alone or b.is_gold_alone
-        rows.append(Difference(left, right, label, method, a.value - b.value, *interval, alone))
-    return rows
-
-
 def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
-    everything = {ALL: np.ones(len(tasks), dtype=bool)}
+    """Return which tasks each system has, and all tasks first."""
+    found = {ALL: np.ones(len(tasks), dtype=bool)}
     if systems is None:
-        return everything
+        return found
     by_task = tables.read_systems(systems)
     code = tasks.codes(list(by_task))
     if not (code >= 0).any():
@@ -245,8 +253,8 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
     for name in sorted(set(names[code >= 0])):
         if name == ALL:
             raise InputError("system-called-all")
-        everything[name] = np.isin(np.arange(len(tasks)), code[names == name])
-    return everything
+        found[name] = np.isin(np.arange(len(tasks)), code[names == name])
+    return found
 
 
 def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:
@@ -257,13 +265,11 @@ def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:
     code = tasks.codes(list(said))
     by_code = np.full(len(tasks), np.nan)
     by_code[code[code >= 0]] = np.array(list(said.values()))[code >= 0]
-    chance = by_code[task]
-    missing = np.flatnonzero(np.isnan(chance))
+    missing = np.flatnonzero(np.isnan(by_code[task]))
     if len(missing):
-        raise InputError(
-            "no-selection-probability", n=len(missing), task=tasks[int(task[missing[0]])]
-        )
-    return np.asarray(chance)
+        first = tasks[int(task[missing[0]])]
+        raise InputError("no-selection-probability", n=len(missing), task=first)
+    return np.asarray(by_code[task])
 
 
 def _unlike_all(
@@ -291,41 +297,7 @@ def _unlike_all(
     return (k, float(share[k]), float(of_all[k])) if away[k] > UNLIKE else None
 
 
-def _nothing_known(
-    found: dict[tuple[str, str], RateEstimate], rng: np.random.Generator
-) -> dict[tuple[str, str], RateEstimate]:
-    """Keep the judges' own share; ppi says the same, and that it may be anything."""
-    kept = {key: each for key, each in found.items() if key[1] == "judges"}
-    for system in [system for system, method in found if method == "ppi"]:
-        share = kept[system, "judges"].value
-        kept[system, "ppi"] = RateEstimate(share, 0.0, 1.0, rng.random(N_DRAWS))
-    return kept
-
-
-# The methods, on arrays. Each returns the rate among `members`, a mask of the tasks.
-
-
-class ClassEvidence(NamedTuple):
-    """What is known of one class."""
-
-    f: Floats  # (n_tasks,) its probability, by the judges
-    said: Mask  # (n_tasks,) whether the judges' label is this class
-    task: Codes  # known ones
-    y: Floats  # whether these are of the class
-    weight: Floats  # of the known tasks: 1 / chance of being drawn, 1 in the mean
-
-    @classmethod
-    def of(cls, f: Floats, said: Mask, task: Codes, y: Mask, chance: Floats) -> ClassEvidence:
-        """Turn chances of being drawn into weights."""
-        return cls(f, said, task, y.astype(np.float64), _of_mean_1(1.0 / chance))
-
-    def known(self, members: Mask) -> tuple[Floats, Floats, Floats]:
-        """Return f, y and weight of the known tasks among some tasks; weights are 1 in the mean."""
-        mine = members[self.task]
-        return self.f[self.task[mine]], self.y[mine], _of_mean_1(self.weight[mine])
-
-
-class RateEstimate(NamedTuple):
+class Estimate(NamedTuple):
     """A rate with its interval and draws of it, for differences."""
 
     value: float
@@ -333,6 +305,176 @@ class RateEstimate(NamedTuple):
     high: float
     draws: Floats
     is_gold_alone: bool = False  # of ppi that makes no use of predictions
+
+
+class ClassRates:
+    """The rate of one class among some tasks, a mask of all, by each method.
+
+    Parameters
+    ----------
+    f
+        The probability of the class by the judges, (n_tasks,).
+    said
+        Whether the judges' label is this class, (n_tasks,).
+    task, y, chance
+        Known tasks, whether they are of the class, and with which chance each was drawn.
+    """
+
+    def __init__(
+        self,
+        f: Floats,
+        said: Mask,
+        task: Codes,
+        y: Mask,
+        chance: Floats,
+        level: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.f, self.said, self.task = f, said, task
+        self.y = y.astype(np.float64)
+        self.weight = _of_mean_1(1.0 / chance)
+        self.level, self.rng = level, rng
+        # Drawn first, so that they do not depend on systems.
+        self.corrected = self._corrected() if len(task) else np.empty((2, 0))
+
+    def estimates(self, members: Mask, *, is_part: bool, two_classes: bool) -> dict[str, Estimate]:
+        """Return what each method says of some tasks; of a part of them, with its own offset."""
+        share = float(self.said[members].mean()) if members.any() else np.nan
+        found = {"judges": Estimate(share, np.nan, np.nan, np.empty(0))}
+        if np.count_nonzero(members[self.task]) < 2:
+            return found
+        found["gold"] = self.gold_alone(members)
+        found["ppi"] = self.prediction_powered(members)
+        rogan = self.rogan_gladen(members) if two_classes else None
+        if rogan is not None:
+            found["rogan-gladen"] = rogan
+        found["posterior"] = self.posterior(members, is_part=is_part)
+        return found
+
+    def gold_alone(self, members: Mask) -> Estimate:
+        """Return the share among the known tasks, judges left aside: Jeffreys' interval.
+
+        Known tasks count for more as they cover all tasks, and for less where their weights differ.
+        """
+        _, y, weight = self._known(members)
+        n, n_tasks = len(y), np.count_nonzero(members)
+        value = float(np.average(y, weights=weight))
+        if n >= n_tasks:
+            return Estimate(value, value, value, np.full(N_DRAWS, value))
+        counted = effective_number(weight) / (1.0 - n / n_tasks)
+        low, high = interval_of_share(value * counted, counted, self.level)
+        draws = self.rng.beta(value * counted + 0.5, (1.0 - value) * counted + 0.5, N_DRAWS)
+        return Estimate(value, low, high, draws)
+
+    def prediction_powered(self, members: Mask) -> Estimate:
+        """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
+
+        θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least,
+        between 0 and 1 and drawn to 1 where there is little gold. Gold is a sample of these very
+        tasks, so that its variance shrinks as it covers them. Where fewer than five known tasks are
+        of the class, or of the others, residuals are too rare to be trusted, and gold stands alone.
+        """
+        f = self.f[members]
+        on_known, y, weight = self._known(members)
+        n = len(y)
+        n_of_class = float((weight * y).sum())
+        if min(n_of_class, n - n_of_class) < LEAST_KNOWN:
+            return self.gold_alone(members)._replace(is_gold_alone=True)
+        away = on_known - np.average(on_known, weights=weight)
+        both = float((weight * away * (y - np.average(y, weights=weight))).sum())
+        power = float(np.clip((both + 0.1) / ((weight * np.square(away)).sum() + 0.1), 0.0, 1.0))
+        residual = y - power * on_known
+        shift = float(np.average(residual, weights=weight))
+        value = float(np.clip(power * f.mean() + shift, 0.0, 1.0))
+        spread = weight**2 * np.square(residual - shift)
+        expected = max(float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
+        freedom = n - 1.0 + PRIOR_RESIDUALS
+        variance = (spread.sum() + PRIOR_RESIDUALS * expected) / freedom
+        error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
+        if error <= 0.0:
+            return Estimate(value, value, value, np.full(N_DRAWS, value))
+        # An interval that is even on the scale of log-odds stays within 0 and 1.
+        centre = float(np.clip(value, 0.5 / (n + 1.0), 1.0 - 0.5 / (n + 1.0)))
+        scale = error / (centre * (1.0 - centre))
+        half = float(student.ppf((1.0 + self.level) / 2.0, freedom)) * scale
+        low, high = (float(expit(logit(centre) + each)) for each in (-half, half))
+        draws = expit(logit(centre) + scale * self.rng.standard_t(freedom, N_DRAWS))
+        return Estimate(value, min(low, value), max(high, value), draws)
+
+    def rogan_gladen(self, members: Mask) -> Estimate | None:
+        """Return (p + specificity − 1) / (sensitivity + specificity − 1), [eq:rogan-gladen].
+
+        Sensitivity and specificity are those of all known tasks: judges are taken to err alike on
+        every system. None where gold lacks one of the two classes, or does not show that what
+        judges say has to do with it: the divisor may then be 0. It may be negative, where judges
+        say the opposite.
+        """
+        positive = self.y > 0.5
+        if positive.all() or not positive.any():
+            return None
+        right = self.said[self.task] == positive
+        design = effective_number(self.weight) / len(self.weight)
+        sensitivity, specificity = (
+            self.rng.beta(
+                design * self.weight[part & right].sum() + 0.5,
+                design * self.weight[part & ~right].sum() + 0.5,
+                N_DRAWS,
+            )
+            for part in (positive, ~positive)
+        )
+        share = float(self.said[members].mean())  # of these very tasks: nothing uncertain about it
+        power = sensitivity + specificity - 1.0
+        least, most = _percentiles(power, self.level)
+        if least <= 0.0 <= most:
+            return None
+        power = np.maximum(power, EDGE) if least > 0.0 else np.minimum(power, -EDGE)
+        draws = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
+        return Estimate(float(np.median(draws)), *_percentiles(draws, self.level), draws)
+
+    def _corrected(self) -> Floats:
+        """Draw a and b of σ(a + b logit f), chances corrected by gold: [eq:posterior-rate].
+
+        Their priors are normal, around 0 and 1.
+        """
+        x = _log_odds(self.f[self.task])
+        design = np.stack([np.ones_like(x), x], axis=1)
+        precision = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
+        centre = np.array([0.0, 1.0])
+        at, hessian = _logistic(design, centre, precision, self.y, self.weight)
+        covariance = np.linalg.inv(hessian)
+        if len(x) >= 2 and np.ptp(self.weight) >= EDGE:
+            # Known tasks of unequal weight: the sandwich, as the weighted sum is no likelihood.
+            score = self.weight * (self.y - expit(design @ at))
+            middle = (design * np.square(score)[:, None]).T @ design + precision
+            covariance = covariance @ middle @ covariance
+        return np.asarray(self.rng.multivariate_normal(at, covariance, N_DRAWS).T)
+
+    def posterior(self, members: Mask, *, is_part: bool) -> Estimate:
+        """Return the rate of some tasks by the posterior that gold has corrected.
+
+        The offset of a part of the tasks is fitted to its own gold, around that of all tasks.
+        """
+        mine = members[self.task]
+        y, weight = self.y[mine], self.weight[mine]
+        offset, slope = self.corrected
+        if is_part:
+            base = offset.mean() + slope.mean() * _log_odds(self.f[self.task[mine]])
+            precision = np.array([[SYSTEM_SPREAD**-2.0]])
+            own, hessian = _logistic(np.ones((len(y), 1)), np.zeros(1), precision, y, weight, base)
+            offset = offset + (own[0] + self.rng.standard_normal(N_DRAWS) / np.sqrt(hessian[0, 0]))
+        rest = members.copy()
+        rest[self.task] = False
+        levels, counts = np.unique(np.round(_log_odds(self.f[rest]), 2), return_counts=True)
+        p = expit(offset[:, None] + slope[:, None] * levels)
+        noise = np.sqrt(np.maximum((p * (1.0 - p)) @ counts, 0.0))
+        total = y.sum() + p @ counts + noise * self.rng.standard_normal(N_DRAWS)
+        draws = np.clip(total / max(np.count_nonzero(members), 1), 0.0, 1.0)
+        return Estimate(float(draws.mean()), *_percentiles(draws, self.level), draws)
+
+    def _known(self, members: Mask) -> tuple[Floats, Floats, Floats]:
+        """Return f, y and weight of the known tasks among some tasks; weights are 1 in the mean."""
+        mine = members[self.task]
+        return self.f[self.task[mine]], self.y[mine], _of_mean_1(self.weight[mine])
 
 
 def _of_mean_1(weight: Floats) -> Floats:
@@ -348,112 +490,6 @@ def _percentiles(draws: Floats, level: float) -> tuple[float, float]:
     """Return the ends of the middle part of the draws."""
     low, high = np.percentile(draws, [50.0 * (1.0 - level), 50.0 * (1.0 + level)])
     return float(low), float(high)
-
-
-def gold_alone(
-    evidence: ClassEvidence, members: Mask, level: float, rng: np.random.Generator
-) -> RateEstimate:
-    """Return the share among the known tasks, judges left aside: Jeffreys' interval.
-
-    Known tasks count for more as they cover all tasks, and for less where their weights differ.
-    """
-    _, y, weight = evidence.known(members)
-    n, n_tasks = len(y), np.count_nonzero(members)
-    value = float(np.average(y, weights=weight))
-    if n >= n_tasks:
-        return RateEstimate(value, value, value, np.full(N_DRAWS, value))
-    counted = effective_number(weight) / (1.0 - n / n_tasks)
-    low, high = interval_of_share(value * counted, counted, level)
-    draws = rng.beta(value * counted + 0.5, (1.0 - value) * counted + 0.5, N_DRAWS)
-    return RateEstimate(value, low, high, draws)
-
-
-def prediction_powered(
-    evidence: ClassEvidence, members: Mask, level: float, rng: np.random.Generator
-) -> RateEstimate:
-    """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
-
-    θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least, between
-    0 and 1 and drawn to 1 where there is little gold. Gold is a sample of these very tasks, so that
-    its variance shrinks as it covers them. Where fewer than five known tasks are of the class, or
-    of the others, residuals are too rare to be trusted, and gold stands alone.
-    """
-    f = evidence.f[members]
-    on_known, y, weight = evidence.known(members)
-    n = len(y)
-    n_of_class = float((weight * y).sum())
-    if min(n_of_class, n - n_of_class) < LEAST_KNOWN:
-        return gold_alone(evidence, members, level, rng)._replace(is_gold_alone=True)
-    away = on_known - np.average(on_known, weights=weight)
-    both = float((weight * away * (y - np.average(y, weights=weight))).sum())
-    power = float(np.clip((both + 0.1) / ((weight * np.square(away)).sum() + 0.1), 0.0, 1.0))
-    residual = y - power * on_known
-    shift = float(np.average(residual, weights=weight))
-    value = float(np.clip(power * f.mean() + shift, 0.0, 1.0))
-    spread = weight**2 * np.square(residual - shift)
-    expected = max(float((f * (1.0 - f)).mean()), LEAST_VARIANCE)
-    freedom = n - 1.0 + PRIOR_RESIDUALS
-    variance = (spread.sum() + PRIOR_RESIDUALS * expected) / freedom
-    error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
-    if error <= 0.0:
-        return RateEstimate(value, value, value, np.full(N_DRAWS, value))
-    # An interval that is even on the scale of log-odds stays within 0 and 1.
-    centre = float(np.clip(value, 0.5 / (n + 1.0), 1.0 - 0.5 / (n + 1.0)))
-    scale = error / (centre * (1.0 - centre))
-    half = float(student.ppf((1.0 + level) / 2.0, freedom)) * scale
-    low, high = (float(expit(logit(centre) + each)) for each in (-half, half))
-    draws = expit(logit(centre) + scale * rng.standard_t(freedom, N_DRAWS))
-    return RateEstimate(value, min(low, value), max(high, value), draws)
-
-
-def rogan_gladen(
-    evidence: ClassEvidence, members: Mask, level: float, rng: np.random.Generator
-) -> RateEstimate | None:
-    """Return (p + specificity − 1) / (sensitivity + specificity − 1), [eq:rogan-gladen].
-
-    Sensitivity and specificity are those of all known tasks: judges are taken to err alike on every
-    system. None where gold lacks one of the two classes, or does not show that what judges say has
-    to do with it: the divisor may then be 0. It may be negative, where judges say the opposite.
-    """
-    positive = evidence.y > 0.5
-    if not (positive.any() and (~positive).any()):
-        return None
-    hit = evidence.said[evidence.task]
-    weight = evidence.weight
-    design = effective_number(weight) / len(weight)
-    counts = [
-        design * float(weight[part].sum())
-        for part in (positive & hit, positive & ~hit, ~positive & ~hit, ~positive & hit)
-    ]
-    sensitivity = rng.beta(counts[0] + 0.5, counts[1] + 0.5, N_DRAWS)
-    specificity = rng.beta(counts[2] + 0.5, counts[3] + 0.5, N_DRAWS)
-    share = float(evidence.said[members].mean())  # of these very tasks: nothing uncertain about it
-    power = sensitivity + specificity - 1.0
-    least, most = _percentiles(power, level)
-    if least <= 0.0 <= most:
-        return None
-    power = np.maximum(power, EDGE) if least > 0.0 else np.minimum(power, -EDGE)
-    draws = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
-    return RateEstimate(float(np.median(draws)), *_percentiles(draws, level), draws)
-
-
-def posterior(evidence: ClassEvidence, rng: np.random.Generator) -> Floats:
-    """Draw a and b of σ(a + b logit f), the chances corrected by gold: [eq:posterior-rate].
-
-    Their priors are normal, around 0 and 1.
-    """
-    x = _log_odds(evidence.f[evidence.task])
-    weight = evidence.weight
-    design = np.stack([np.ones_like(x), x], axis=1)
-    precision = np.diag([OFFSET_SPREAD**-2.0, SLOPE_SPREAD**-2.0])
-    at, hessian = _logistic(design, np.array([0.0, 1.0]), precision, evidence.y, weight)
-    covariance = np.linalg.inv(hessian)
-    if len(x) >= 2 and np.ptp(weight) >= EDGE:
-        # Known tasks of unequal weight: the sandwich, as the weighted sum is no likelihood.
-        score = weight * (evidence.y - expit(design @ at))
-        middle = (design * np.square(score)[:, None]).T @ design + precision
-        covariance = covariance @ middle @ covariance
-    return np.asarray(rng.multivariate_normal(at, covariance, N_DRAWS).T)
 
 
 def _log_odds(f: Floats) -> Floats:
@@ -480,34 +516,3 @@ def _logistic(
         hessian = (design * (weight * p * (1.0 - p))[:, None]).T @ design + precision
         at = at + np.clip(np.linalg.solve(hessian, gradient), -1.0, 1.0)
     return at, hessian
-
-
-def posterior_rate(
-    evidence: ClassEvidence,
-    members: Mask,
-    of_all: Floats,
-    level: float,
-    rng: np.random.Generator,
-    *,
-    has_own_offset: bool,
-) -> RateEstimate:
-    """Return the rate of some tasks by the posterior that gold has set right.
-
-    A system's own offset is fitted to its own gold, around that of all systems.
-    """
-    mine = members[evidence.task]
-    y, weight = evidence.y[mine], evidence.weight[mine]
-    offset, slope = of_all
-    if has_own_offset:
-        base = offset.mean() + slope.mean() * _log_odds(evidence.f[evidence.task[mine]])
-        precision = np.array([[SYSTEM_SPREAD**-2.0]])
-        own, hessian = _logistic(np.ones((len(y), 1)), np.zeros(1), precision, y, weight, base)
-        offset = offset + (own[0] + rng.standard_normal(N_DRAWS) / np.sqrt(hessian[0, 0]))
-    rest = members.copy()
-    rest[evidence.task] = False
-    levels, counts = np.unique(np.round(_log_odds(evidence.f[rest]), 2), return_counts=True)
-    p = expit(offset[:, None] + slope[:, None] * levels)
-    noise = np.sqrt(np.maximum((p * (1.0 - p)) @ counts, 0.0)) * rng.standard_normal(N_DRAWS)
-    n = max(np.count_nonzero(members), 1)
-    draws = np.clip((y.sum() + p @ counts + noise) / n, 0.0, 1.0)
-    return RateEstimate(float(draws.mean()), *_percentiles(draws, level), draws)

@@ -29,7 +29,6 @@ from tiebreak.estimators.committee import FEW_WORKERS, FromVote
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.judges import Alpha, Dependence, Spam
 from tiebreak.judges.known import interval_of_share
-from tiebreak.judges.words import sentences
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
@@ -581,7 +580,7 @@ def _judges_by_gold(subject: Subject) -> Found | None:
             for each in found.judges[:MOST_WORKERS]
         ],
         "effective": None if found.shared is None else found.shared.effective,
-        "sentences": [*(str(each.message) for each in notes), *sentences(found)],
+        "sentences": [*(str(each.message) for each in notes), *found.sentences()],
     }
 
 
