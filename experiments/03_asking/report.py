@@ -51,7 +51,7 @@ probabilities](../../docs/probabilities.md) p₁ ≥ p₂ ≥ … of its classes
 - **A yes or no** ("are these two the same?", against a task that is known to be of the likeliest
   class; or "is this a …?", where no such task is needed) puts right s · p₂: "no" leaves the second
   class. Where the likeliest class has no known example, one of the second class is asked about, at
-  0.9<!-- tiebreak.selection.kinds.SECOND --> of that.
+  0.9<!-- tiebreak.selection.questions.SECOND --> of that.
 
 Each is divided by its cost, the larger is asked, and units come in the order of that worth. A label
 or a "same" makes a unit known, "different" takes a class from it. No unit is asked about twice in a

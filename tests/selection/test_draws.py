@@ -108,7 +108,5 @@ def test_all_random_pairs_are_equally_likely() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    with refused(OptionError, "wrong-value n, the number of pairs,"):
-        selection.random_pairs(4, -1)
     with refused(OptionError, "margin-shape"):
         selection.margins([[1.0], [1.0]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,14 @@ import tiebreak as tb
 from tiebreak.errors import OptionError
 from tiebreak.links.graph import OPEN
 from tiebreak.selection import value
-from tiebreak.selection.kinds import KINDS, LAST_RESORT, PRICES, SECOND, open_units
-from tiebreak.selection.questions import choose_questions
+from tiebreak.selection.questions import (
+    KINDS,
+    LAST_RESORT,
+    PRICES,
+    SECOND,
+    choose_questions,
+    open_units,
+)
 from tiebreak.selection.state import task_state
 
 SEEDS = st.integers(0, 10_000)
@@ -61,7 +68,7 @@ def test_no_unit_is_asked_about_twice_nor_one_that_is_known(
 ) -> None:
     made, model = fitted(seed, n_classes, n_known, n_links=8)
     rows = tb.selection.questions(model, 100, costs={"label": cost}, random_state=seed)
-    group = task_state(model, None).settled.group
+    group = task_state(model, None).group
     asked = group[model.tasks_.codes([row.task for row in rows])]
     assert len(set(asked.tolist())) == len(rows)
     known = list(made.gold.to_dict())[:n_known]
@@ -121,7 +128,7 @@ def asked_of_people(model: Any, n_classes: int, error: float) -> Any:
     q = state.q.copy()
     q[0] = 0.02 / (n_classes - 1)
     q[0, 0] = 0.98
-    return state._replace(q=q, known=open_to_all, example=example, error=error)
+    return replace(state, q=q, known=open_to_all, example=example, error=error)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -171,7 +178,7 @@ def test_an_example_in_doubt_is_asked_about_first_where_much_hangs_on_it() -> No
     assert alone[0].task != model.tasks_[0]
     for_others = np.zeros(len(model.tasks_))
     for_others[0] = 30.0 * 0.1
-    state = state._replace(gain_for_others=for_others)
+    state = replace(state, gain_for_others=for_others)
     rows = choose_questions(model, state, 1, ("same", "label"), costs, rng)
     assert (rows[0].kind, rows[0].task) == ("label", model.tasks_[0])
     assert rows[0].gain == pytest.approx(30.0 * 0.1 + value.answer_gain(state.q[0], 0.02))

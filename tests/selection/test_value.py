@@ -73,11 +73,13 @@ def test_settling_takes_the_best_number_of_classes(seed: int, k: int) -> None:
 
 
 @given(seeds, classes, st.floats(0.0, 0.4))
-def test_an_answer_that_may_be_wrong_gains_what_a_vote_of_such_a_worker_does(
+def test_an_answer_that_may_be_wrong_gains_what_bayes_rule_gives(
     seed: int, n_classes: int, error: float
 ) -> None:
     p = np.sort(probabilities(seed, n_classes))[::-1]
     confusion = np.full((n_classes, n_classes), error / (n_classes - 1))
     np.fill_diagonal(confusion, 1.0 - error)
-    assert value.answer_gain(p, error) == pytest.approx(value.vote_gain(p, confusion), abs=1e-12)
+    joint = p[:, None] * confusion
+    gain = joint.max(axis=0).sum() - p.max()
+    assert value.answer_gain(p, error) == pytest.approx(gain, abs=1e-12)
     assert value.answer_gain(p, 0.0) == pytest.approx(1.0 - float(p.max()), abs=1e-12)

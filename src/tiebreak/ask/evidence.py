@@ -295,7 +295,7 @@ def state_of(job: Job, model: Estimator, q: Floats, weighed: Weighed | None) -> 
     where its label is believed. What was only compared with another example is none, or errors
     would add up along a chain.
     """
-    state = task_state(model, job.among)._replace(q=q)
+    state = replace(task_state(model, job.among), q=q)
     if weighed is None:
         return state
     known = np.full(len(q), OPEN, dtype=np.int32)
@@ -308,12 +308,10 @@ def state_of(job: Job, model: Estimator, q: Floats, weighed: Weighed | None) -> 
     example[weighed.task[is_shown]] = labels[is_shown]
     gain_for_others = np.zeros(len(q))
     gain_for_others[weighed.task] = weighed.for_others
-    # What is believed is known to the fit, but ties nothing for good: each task stands for itself.
-    settled = state.settled
-    if settled.asked is None:
-        settled = replace(settled, asked=np.empty(0, dtype=np.int64))
-    return state._replace(
-        settled=settled,
+    return replace(
+        state,
+        # What is believed is known to the fit, but ties nothing for good: each task stands alone.
+        asked=np.empty(0, dtype=np.int64) if state.asked is None else state.asked,
         known=known,
         example=example,
         error=weighed.error,

@@ -11,10 +11,8 @@
 """
 
 from tiebreak.selection import messages as messages
-from tiebreak.selection.asking import STRATEGIES, Pairs, Strategy, pairs
-from tiebreak.selection.draws import margins
-from tiebreak.selection.kinds import KINDS
-from tiebreak.selection.questions import Offer, Offers, questions
+from tiebreak.selection.draws import STRATEGIES, Pairs, Strategy, margins, pairs
+from tiebreak.selection.questions import KINDS, Offer, Offers, questions
 
 __all__ = [
     "KINDS",

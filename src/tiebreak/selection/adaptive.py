@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.links.graph import pair_keys
 from tiebreak.selection import value
 from tiebreak.selection.state import TaskState
@@ -29,7 +29,7 @@ LEAD = 2  # of sure tasks for a core over those against it, with two classes
 
 
 class PairGain(NamedTuple):
-    """A pair of tasks, by id or by code, and how many labels an answer puts right, as expected."""
+    """A pair of tasks, by id or by code, and how many labels an answer is expected to correct."""
 
     left: Any
     right: Any
@@ -65,82 +65,71 @@ class _Batch:
         self.state = state
         self.rng = rng
         self.n_tasks, self.n_classes = state.q.shape
-        self.unit = state.settled.unit()
-        self.stake = state.settled.at_stake()  # how many labels hang on the unit of each task
+        self.unit = state.unit()
+        self.stake = state.at_stake()
         self.task = np.flatnonzero(state.among)
         self.likeliest = state.own.argmax(axis=1)
         self.sureness = state.own.max(axis=1)
-        self.is_sure = _surer_half(self.likeliest, self.sureness, self.task, self.n_classes)
-        self.support = self._support()
-        self.cores = self._cores()
+        self.is_sure = np.zeros(self.n_tasks, dtype=bool)  # the surer half of each class
+        for k in range(self.n_classes):
+            of_class = self.task[self.likeliest[self.task] == k]
+            if len(of_class):
+                median = np.median(self.sureness[of_class])
+                self.is_sure[of_class] = self.sureness[of_class] >= median
+        self.cores, self.lead = self._find_cores()
         self.questions: list[PairGain] = []
         self.asked: set[int] = set()  # keys of pairs of units in this batch
         self.touched: set[int] = set()  # units that a question of this batch settles
         self._drawn: dict[int, Offsets] = {}
 
-    def _support(self) -> Floats:
-        """Count the sure tasks of each group by their likeliest class, (n_groups, n_classes)."""
-        groups = self.state.settled
-        sure = self.task[self.is_sure[self.task]]
-        of_group = self.likeliest[sure] ^ groups.flip[sure]
-        cells = groups.group[sure].astype(np.int64) * self.n_classes + of_group
-        counted = np.bincount(cells, minlength=len(groups.size) * self.n_classes)
-        return counted.reshape(-1, self.n_classes).astype(np.float64)
+    def _find_cores(self) -> tuple[dict[int, int], Floats]:
+        """Return the group that represents each class, one for both of two classes, under 0.
 
-    def _cores(self) -> dict[int, int]:
-        """Return the group that represents each class; with two classes one for both, under 0."""
-        groups = self.state.settled
-        surest = np.zeros(len(groups.size))
-        np.maximum.at(surest, groups.group[self.task], self.sureness[self.task])
+        With two classes also by how many sure tasks each group is rather one than the other.
+        """
+        implied, size = self.state.implied, self.state.size
+        # Sure tasks of each group by their likeliest class, (n_groups, n_classes).
+        sure = self.task[self.is_sure[self.task]]
+        of_group = self.likeliest[sure] ^ implied.flip[sure]
+        cells = implied.group[sure].astype(np.int64) * self.n_classes + of_group
+        counted = np.bincount(cells, minlength=len(size) * self.n_classes)
+        support = counted.reshape(-1, self.n_classes).astype(np.float64)
+        surest = np.zeros(len(size))
+        np.maximum.at(surest, implied.group[self.task], self.sureness[self.task])
         if self.n_classes == 2:
-            lead = np.abs(self.support[:, 0] - self.support[:, 1])
-            groups_there = np.unique(groups.group[self.task]).astype(np.int64)
-            core = _last(groups_there, lead, groups.size, surest) if len(groups_there) else None
-            return {} if core is None else {0: core}
-        share = self.support / np.maximum(self.support.sum(axis=0), 1.0)
+            lead = np.abs(support[:, 0] - support[:, 1])
+            there = np.unique(implied.group[self.task]).astype(np.int64)
+            return ({0: _last(there, lead, size, surest)} if len(there) else {}), lead
+        share = support / np.maximum(support.sum(axis=0), 1.0)
         represents = share.argmax(axis=1)
         cores = {}
         for k in range(self.n_classes):
-            candidates = np.flatnonzero((represents == k) & (self.support[:, k] > 0.0))
+            candidates = np.flatnonzero((represents == k) & (support[:, k] > 0.0))
             if len(candidates):
-                cores[k] = _last(candidates, self.support[:, k], groups.size, surest)
-        return cores
+                cores[k] = _last(candidates, support[:, k], size, surest)
+        return cores, np.empty(0)
 
     def check_cores(self, n: int) -> None:
         """Ask whether cores are what they seem, as far as checks may go."""
-        n_asked = self.state.settled.n_links + n
+        linked, n_asked = self.state.linked, self.state.n_links + n
+        n_checked = 0
+        if linked is not None:
+            n_checked = int((self.is_sure[linked.left] & self.is_sure[linked.right]).sum())
         most = max(MOST_CHECKS * n_asked, min(FIRST_CHECKS * len(self.task), n_asked), 1.0)
-        most = min(most - self._n_checked(), n)
-        if self.n_classes == 2:
-            self._check_lead(most)
-        else:
-            self._check_confused(most)
-
-    def _n_checked(self) -> int:
-        links = self.state.settled.linked
-        if links is None:
-            return 0
-        return int(np.count_nonzero(self.is_sure[links.left] & self.is_sure[links.right]))
-
-    def _check_lead(self, most: float) -> None:
-        """Ask a core of two classes against other sure tasks until it leads."""
-        if not self.cores:
-            return
-        core = self.cores[0]
-        lack = LEAD - abs(self.support[core, 0] - self.support[core, 1])
-        groups = self.state.settled
-        alone = self.is_sure[self.task] & (groups.size[groups.group[self.task]] == 1)
-        others = self.task[alone & (groups.group[self.task] != core)]
-        for other in self.rng.permutation(others)[: max(int(min(lack, most)), 0)].tolist():
-            self._ask(other, core)
-
-    def _check_confused(self, most: float) -> None:
-        """Ask the cores of classes against each other that the crowd may have confused."""
-        for j, k in _confused(self.state.own[self.task], self.likeliest[self.task]):
-            if len(self.questions) + 1 > most:
-                break
-            if j in self.cores and k in self.cores:
-                self._ask(int(self._members(self.cores[j])[0]), self.cores[k])
+        most = min(most - n_checked, n)
+        if self.n_classes > 2:  # cores of classes that the crowd may have confused
+            for j, k in _confused(self.state.own[self.task], self.likeliest[self.task]):
+                if len(self.questions) + 1 > most:
+                    break
+                if j in self.cores and k in self.cores:
+                    self._ask(int(self._members(self.cores[j])[0]), self.cores[k])
+        elif self.cores:  # the core against other sure tasks until it leads
+            core, group = self.cores[0], self.state.group
+            alone = self.is_sure[self.task] & (self.state.size[group[self.task]] == 1)
+            others = self.task[alone & (group[self.task] != core)]
+            n_checks = max(int(min(LEAD - self.lead[core], most)), 0)
+            for other in self.rng.permutation(others)[:n_checks].tolist():
+                self._ask(other, core)
 
     def settle_doubtful(self, n: int) -> None:
         """Ask the tasks with most to gain against the core of their likeliest open class."""
@@ -152,19 +141,15 @@ class _Batch:
             for i in order:
                 if len(self.questions) >= n:
                     return
-                if int(self.unit[i]) not in self.touched:
-                    self._ask_likeliest(i)
+                if int(self.unit[i]) in self.touched:
+                    continue
+                likeliest = [0]  # the core of both of two classes
+                if self.n_classes > 2:
+                    likeliest = np.argsort(-self.state.q[i], kind="stable").tolist()
+                for k in likeliest:
+                    if k in self.cores and self._ask(i, self.cores[k]):
+                        break
             self.touched.clear()
-
-    def _ask_likeliest(self, task: int) -> None:
-        """Ask a task against the core of its likeliest class whose answer is not known."""
-        if self.n_classes == 2:
-            likeliest = [0]
-        else:
-            likeliest = np.argsort(-self.state.q[task], kind="stable").tolist()
-        for k in likeliest:
-            if k in self.cores and self._ask(task, self.cores[k]):
-                return
 
     def _ask(self, task: int, core: int) -> bool:
         """Add the question whether a task is the same as a member of a core, if it is open."""
@@ -172,14 +157,15 @@ class _Batch:
         units = self.unit[partners].astype(np.int64)
         own = np.full(len(partners), self.unit[task], dtype=np.int64)
         keys = pair_keys(own, units, self.n_tasks)
-        tasks = np.full(len(partners), task, dtype=np.int64)
-        is_known = self.state.settled.is_known(tasks, partners)
+        is_known = self.state.is_known(np.full(len(partners), task, dtype=np.int64), partners)
         is_open = ~is_known & ~np.isin(keys, list(self.asked))
         if not is_open.any():
             return False
         at = int(self.rng.choice(np.flatnonzero(is_open)))
         partner = int(partners[at])
-        self.questions.append(PairGain(task, partner, self._gain(task, partner)))
+        q = self.state.q[[task, partner]]
+        gain = self.stake[[task, partner]] @ value.link_gain(q, q[::-1])
+        self.questions.append(PairGain(task, partner, float(gain)))
         self.asked.add(int(keys[at]))
         self.touched.add(int(self.unit[task]))
         return True
@@ -187,26 +173,10 @@ class _Batch:
     def _members(self, group: int) -> Offsets:
         """Return some tasks of a group that can be asked about; all of a small one."""
         if group not in self._drawn:
-            found = self.task[self.state.settled.group[self.task] == group]
+            found = self.task[self.state.group[self.task] == group]
             size = min(len(found), MOST_PARTNERS)
             self._drawn[group] = self.rng.choice(found, size=size, replace=False)
         return self._drawn[group]
-
-    def _gain(self, task: int, partner: int) -> float:
-        q = self.state.q[task]
-        other = self.state.q[partner]
-        stake = self.stake[[task, partner]]
-        return float(stake @ [value.link_gain(q, other), value.link_gain(other, q)])
-
-
-def _surer_half(likeliest: Offsets, sureness: Floats, task: Offsets, n_classes: int) -> Mask:
-    """Say which tasks are surer than the median of those with the same likeliest class."""
-    is_sure = np.zeros(len(likeliest), dtype=bool)
-    for k in range(n_classes):
-        of_class = task[likeliest[task] == k]
-        if len(of_class):
-            is_sure[of_class] = sureness[of_class] >= np.median(sureness[of_class])
-    return is_sure
 
 
 def _confused(own: Floats, likeliest: Offsets) -> list[tuple[int, int]]:

@@ -1,15 +1,22 @@
 """Questions of several kinds: for each unit the kind that is worth most for its cost.
 
-A unit is a task, or a group of tasks that are tied. A label settles it whatever its class is; a
-yes or no ("same", "is") costs less and settles it where the likeliest class is right. So a label is
-worth stake · (1 − p₁) / cost, a yes or no stake · p₂ / cost, and the larger is asked. Either makes
-the unit known, or takes a class from it.
+A unit is what a question is about: a task, or a group of tasks that are tied. An answer about one
+task of a group is an answer about all of them. An example with three classes: tasks 0 = 1 = 4 are
+tied, 2 is known to be of class 1, and q has, for the two open units,
+
+    unit  task  stake  classes  p
+    0     0     3      0 2 1    .5 .4 .1     any of 0, 1 and 4 can be asked about
+    1     3     1      1 0 2    .9 .1 .0     "same as 2?" asks whether it is of class 1
+
+A label settles a unit whatever its class is; a yes or no ("same", "is") costs less and settles it
+where the likeliest class is right. So a label is worth stake · (1 − p₁) / cost, a yes or no
+stake · p₂ / cost, and the larger is asked. Either makes the unit known, or takes a class from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,26 +25,23 @@ from tiebreak.arguments import MAPPING, SEED, SEVERAL, WITH_RESPONSES, checks, o
 from tiebreak.data.frames import as_frame
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.links.graph import OPEN
 from tiebreak.options import require_word
-from tiebreak.selection import adaptive
+from tiebreak.selection import adaptive, value
 from tiebreak.selection.draws import Seed
-from tiebreak.selection.kinds import (
-    KINDS,
-    PRICES,
-    Cost,
-    OpenUnits,
-    one_cost,
-    open_units,
-    require_cost,
-)
 from tiebreak.selection.state import TaskState, task_state
 
+Cost = float | Mapping[Hashable, float]  # one number, or by worker for a vote
 Costs = Mapping[str, Cost]
+Prices = tuple[Floats, Offsets, Floats]  # gain, what is named, cost; each (n_units,)
 
 DEFAULT_KINDS = ("same", "label")
 LABEL_COST = 1.5  # of a label beside a yes or no, where nothing is said
 DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": LABEL_COST, "is": 1.0, "vote": 1.0}
+LAST_RESORT = 1e-3  # of the gain without errors, where no one answer could change a label
+SECOND = 0.9  # of the gain, for the second class: "different" leaves more. Chosen on Music, Web
+MOST_VOTES = 200  # units in most doubt that votes are priced for: each worker is tried on each
 # For more than two classes, chosen on Music, Web and Dog; experiments/03_asking shows others, too.
 DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
 TWO_WAY = 0.9  # of the two likeliest classes together, for a unit that is as good as of two classes
@@ -221,9 +225,17 @@ class _Plan:
         prices = [PRICES[kind](units, model, costs[kind]) for kind in kinds]
         gain, about, cost = (np.stack(each) for each in zip(*prices, strict=True))
         worth = gain / cost
-        ratio = _ratio(kinds, costs)
+        # A label that costs no more than a yes or no is asked for. With more than two classes "no"
+        # leaves several open: a yes or no counts for less, the less a label costs.
+        yes_no = [one_cost(costs[kind]) for kind in kinds if kind in ("same", "is")]
+        ratio = np.inf  # yes-or-no questions that a label costs
+        if "label" in kinds:
+            ratio = one_cost(costs["label"]) / min(yes_no) if yes_no else 1.0
+        share = 1.0 if units.n_classes == 2 else 1.0 - CAUTION * max(DEAR - ratio, 0.0)
+        is_yes_no = np.isin(kinds, ("same", "is"))[:, None]
+        counts_for = np.where(is_yes_no, share * worth if ratio > 1.0 else -np.inf, worth)
+        self.kind = np.argmax(counts_for, axis=0)
         every = np.arange(len(units))
-        self.kind = np.argmax(_cautious(worth, kinds, units.n_classes, ratio), axis=0)
         self.gain, self.about, self.cost, best = (
             each[self.kind, every] for each in (gain, about, cost, worth)
         )
@@ -236,14 +248,9 @@ class _Plan:
 
     def offer(self, at: int, rng: np.random.Generator) -> Offer:
         """Put the question about one unit."""
-        model = self.model
-        kind, about = self.kinds[int(self.kind[at])], int(self.about[at])
-        offer = Offer(
-            kind,
-            model.tasks_[int(self.units.task[at])],
-            gain=float(self.gain[at]),
-            cost=float(self.cost[at]),
-        )
+        model, kind, about = self.model, self.kinds[int(self.kind[at])], int(self.about[at])
+        task = model.tasks_[int(self.units.task[at])]
+        offer = Offer(kind, task, gain=float(self.gain[at]), cost=float(self.cost[at]))
         if kind == "same":  # an example is drawn, so that none wears out
             example, label = self.units.example(at, about, rng)
             return offer._replace(other=model.tasks_[example], label=model.classes_[label])
@@ -252,25 +259,205 @@ class _Plan:
         return offer._replace(worker=model.workers_[about]) if kind == "vote" else offer
 
 
-def _ratio(kinds: Sequence[str], costs: Costs) -> float:
-    """Return how many yes-or-no questions a label costs."""
-    if "label" not in kinds:
-        return np.inf
-    cheaper = [one_cost(costs[kind]) for kind in kinds if kind in ("same", "is")]
-    return one_cost(costs["label"]) / min(cheaper) if cheaper else 1.0
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenUnits:
+    """The units whose class is not known, and the tasks whose class is."""
+
+    task: Offsets  # (n_units,) one task that can be asked about, for each
+    stake: Floats  # (n_units,) how many labels hang on it
+    classes: Offsets  # (n_units, n_classes), likeliest first
+    p: Floats  # (n_units, n_classes), in that order
+    examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
+    example_q: Floats | None = None  # (n_classes, n_classes) what examples of each class are
+    error: float = 0.0  # how often answers are wrong
+    gain_for_others: Floats | None = None  # (n_units,) what a label of each puts right in others
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return int(self.p.shape[1])
+
+    def is_only_example(self) -> Mask:
+        """Say of each unit whether its task is the only one it could be compared with.
+
+        Where answers may be wrong, an example stays open, and could be asked about again.
+        """
+        found = np.zeros(len(self), dtype=bool)
+        for label, tasks in enumerate(self.examples):
+            if len(tasks) == 1:
+                found |= (self.task == tasks[0]) & (self.classes[:, 0] == label)
+        if self.n_classes == 2:
+            found &= sum(map(len, self.examples)) == 1
+        return found
+
+    def has_example(self) -> Mask:
+        """Say of each class whether a task is known that answers "is it of this class?".
+
+        With two classes an example of either does.
+        """
+        found = np.array([len(tasks) > 0 for tasks in self.examples], dtype=bool)
+        return np.full_like(found, found.any()) if self.n_classes == 2 else found
+
+    def example(self, at: int, label: int, rng: np.random.Generator) -> tuple[int, int]:
+        """Draw an example of a class for a unit, with two classes of the other where it has none.
+
+        A task is not compared with itself.
+        """
+        others = [tasks[tasks != self.task[at]] for tasks in self.examples]
+        if not len(others[label]):
+            label = 1 - label
+        return int(rng.choice(others[label])), label
+
+    def with_example(self, at: int) -> OpenUnits:
+        """Return the other units, with the task of this one as an example of its likeliest class.
+
+        For two classes, where its label is asked for first: an example of either class will do.
+        """
+        label = int(self.classes[at, 0])
+        examples = list(self.examples)
+        examples[label] = np.append(examples[label], self.task[at])
+        by_unit = ("task", "stake", "classes", "p", "gain_for_others")
+        found = {name: getattr(self, name) for name in by_unit}
+        others = {name: np.delete(v, at, axis=0) for name, v in found.items() if v is not None}
+        return replace(self, examples=tuple(examples), **others)
 
 
-def _cautious(worth: Floats, kinds: Sequence[str], n_classes: int, ratio: float) -> Floats:
-    """Return what each kind counts for when one is chosen for a unit.
+def open_units(state: TaskState) -> OpenUnits:
+    """Find the units that can be asked about."""
+    task = np.flatnonzero(state.among)
+    n_classes = state.q.shape[1]
+    known = state.known[task]
+    example = state.example[task]
+    examples = tuple(task[example == k] for k in range(n_classes))
+    open_task = task[known == OPEN]
+    _, first = np.unique(state.unit()[open_task], return_index=True)
+    chosen = open_task[first]
+    q = state.q[chosen]
+    classes = np.argsort(-q, axis=1, kind="stable")
+    stake = np.asarray(state.at_stake()[chosen], dtype=np.float64)
+    p = np.take_along_axis(q, classes, axis=1)
+    example_q = _beliefs_of(examples, state.q) if state.error > 0.0 else None
+    more = None if state.gain_for_others is None else state.gain_for_others[chosen]
+    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, more)
 
-    A label that costs no more than a yes or no is asked for. With more than two classes "no" leaves
-    several open: a yes or no counts for less, the less a label costs.
+
+def _beliefs_of(examples: Sequence[Offsets], q: Floats) -> Floats:
+    """Return what is believed of the examples of each class, (n_classes, n_classes).
+
+    With two classes an example of the other class will do, where one has none.
     """
-    share = 1.0 if n_classes == 2 else 1.0 - CAUTION * max(DEAR - ratio, 0.0)
-    is_yes_no = np.isin(kinds, ("same", "is"))[:, None]
-    if ratio <= 1.0:
-        return np.where(is_yes_no, -np.inf, worth)
-    return np.where(is_yes_no, share * worth, worth)
+    found = np.eye(q.shape[1])
+    for k, tasks in enumerate(examples):
+        if not len(tasks) and len(examples) == 2:
+            tasks = examples[1 - k]
+        if len(tasks):
+            found[k] = q[tasks].mean(axis=0)
+    return found
+
+
+# The kinds
+
+
+def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
+    """Which class is this? The chance that the likeliest class is wrong, [eq:gold-gain].
+
+    Where answers may be wrong it is what such an answer puts right, [eq:vote-gain]. If other labels
+    hang on it, all doubt in what they hang on counts: one more answer may not settle it, but it is
+    the way to find out before it misleads them.
+    """
+    gain = 1.0 - units.p[:, 0]
+    if units.error > 0.0:
+        gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * gain)
+    gain = units.stake * gain
+    if units.gain_for_others is not None:
+        gain = gain + units.gain_for_others
+    return gain, units.classes[:, 0], np.full(len(units), one_cost(cost))
+
+
+def price_is(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
+    """Is this of its likeliest class? "No" puts the label right if it is of the second."""
+    gain = units.p[:, 1]
+    if units.error > 0.0:
+        of_class = np.zeros(units.p.shape)
+        of_class[:, 0] = 1.0
+        found = value.link_gain(units.p, of_class, units.error)
+        gain = np.maximum(found, LAST_RESORT * gain)
+    return units.stake * gain, units.classes[:, 0], np.full(len(units), one_cost(cost))
+
+
+def price_same(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
+    """Is this the same as a known example of its likeliest class?
+
+    "Different" puts the label right if it is of the second class. Where the likeliest class has no
+    example, one of the second class is asked: "same" puts the label right as often.
+    """
+    has_example = units.has_example()
+    first = has_example[units.classes[:, 0]]
+    second = has_example[units.classes[:, 1]]
+    share = np.where(first, 1.0, np.where(second, SECOND, -np.inf))
+    about = np.where(first | ~second, units.classes[:, 0], units.classes[:, 1])
+    gain = units.p[:, 1]
+    if units.example_q is not None:
+        example = np.take_along_axis(units.example_q[about], units.classes, axis=1)
+        found = value.link_gain(units.p, example, units.error)
+        gain = np.maximum(found, LAST_RESORT * gain)
+    share[units.is_only_example()] = -np.inf
+    gain = np.where(first | second, units.stake * gain, 1.0) * share
+    return gain, about, np.full(len(units), one_cost(cost))
+
+
+def price_vote(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
+    """One more response, of the worker who has not answered and is worth most: [eq:vote-gain]."""
+    who, price = _can_be_asked(model, cost)
+    gain = np.full(len(units), -np.inf)
+    worker = np.zeros(len(units), dtype=np.int64)
+    costs = np.full(len(units), one_cost(cost))
+    doubt = units.stake * (1.0 - units.p[:, 0])
+    for at in np.argsort(-doubt, kind="stable")[:MOST_VOTES].tolist():
+        answered, _ = model.responses_.of(int(units.task[at]))
+        free = np.flatnonzero(~np.isin(who, answered))
+        if len(free):
+            confusion = model.confusion_[who[free]][:, units.classes[at]]  # in the order of p
+            found = value.vote_gain(units.p[at], confusion) * units.stake[at]
+            best = int(np.argmax(found / price[free]))
+            gain[at], worker[at], costs[at] = found[best], who[free[best]], price[free[best]]
+    return gain, worker, costs
+
+
+def _can_be_asked(model: Estimator, cost: Cost) -> tuple[Offsets, Floats]:
+    """Return the workers who can be asked for a vote, and what each costs."""
+    if not isinstance(cost, Mapping):
+        return np.arange(len(model.workers_)), np.full(len(model.workers_), float(cost))
+    names = list(cost)
+    who = model.workers_.codes(names).astype(np.int64)
+    if len(who) and who.min() < 0:
+        unknown = names[int(who.argmin())]
+        raise OptionError("vote-of-unknown-worker", name=unknown)
+    return who, np.array([require_cost("vote", each) for each in cost.values()])
+
+
+PRICES: dict[str, Callable[[OpenUnits, Estimator, Cost], Prices]] = {
+    "same": price_same,
+    "label": price_label,
+    "is": price_is,
+    "vote": price_vote,
+}
+KINDS = tuple(PRICES)
+
+
+def one_cost(cost: Cost) -> float:
+    """Return the cost of a question where it is one number; 1 where workers differ."""
+    return 1.0 if isinstance(cost, Mapping) else float(cost)
+
+
+def require_cost(kind: str, cost: float) -> float:
+    """Refuse a cost that is not above 0."""
+    if not (np.isfinite(cost) and cost > 0.0):
+        raise OptionError.must_be(f"The cost of a {kind}", "above 0 and finite", cost)
+    return float(cost)
 
 
 def check_costs(kinds: Sequence[str], costs: Costs | None) -> Costs:

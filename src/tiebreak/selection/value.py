@@ -1,7 +1,8 @@
-"""Value: how many wrong labels an answer is expected to put right.
+"""Value: how many wrong labels one answer is expected to correct.
 
 An answer is worth something where it can change a label: two tasks in doubt tell little about each
-other, a task in doubt and one that is sure tell the class of the first.
+other, a task in doubt and one that is sure tell the class of the first. Plans of several responses,
+with costs and shared errors, are in `decide.value`.
 """
 
 from __future__ import annotations
