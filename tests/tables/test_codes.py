@@ -23,7 +23,6 @@ from tiebreak.data import Responses
 from tiebreak.data.labels import Labels
 from tiebreak.errors import Coded, InputNote, TiebreakError
 from tiebreak.tables import export, source
-from tiebreak.tables.formats.annotation import StudioTasks
 from tiebreak.tables.locks import Lock
 from tiebreak.tables.messages import MESSAGES
 from tiebreak.tables.source import TableFile, TableFiles
@@ -393,10 +392,11 @@ CASES: dict[str, Do] = {
     "counts-shape": lambda _: tables.write_workers(
         "-", tb.DawidSkene().fit(CROWD), counts=np.zeros((9, 9), dtype=int)
     ),
+    "label-studio-new-tasks": lambda f: export.write_export(f / "o.json", LABELS, "label-studio"),
     "name-unwritable": lambda f: tables.write_table(f / "r.xlsx", {"a": [1]}),
     "no-known-labels": lambda f: export.write_known(str(f / "g.csv"), "r.csv", {}),
     "no-task-labelled": lambda f: export.write_export(
-        f / "o.json", LABELS, "label-studio", studio=StudioTasks("r.json")
+        f / "o.json", LABELS, "label-studio", texts=[studio(id="zz")]
     ),
     "no-texts": lambda f: with_texts(f, "t.csv"),
     "not-written": patched(
@@ -409,7 +409,7 @@ CASES: dict[str, Do] = {
         f / "o.json",
         Labels.from_probabilities(CROWD.tasks, CROWD.classes, np.eye(2)),
         "label-studio",
-        studio=StudioTasks("r.json", {"a": ("a", {})}),
+        texts=[studio(id="a")],
     ),
     "texts-format": lambda f: with_texts(f, "t.parquet"),
     "texts-of-other-tasks": lambda f: export.write_export(

@@ -202,8 +202,8 @@ class TestValues:
         [
             ([(1, "a"), (2, "b")], ["(1, 'a')", "(2, 'b')"]),
             ([(1, 2), (3, 4)], ["(1, 2)", "(3, 4)"]),
-            ([10**30, 10**31], [10**30, 10**31]),
-            ([1, "a"], [1, "a"]),
+            ([10**30, 10**31], [str(10**30), str(10**31)]),
+            ([1, "a"], ["1", "a"]),
         ],
     )
     def test_typed_files_keep_what_they_can_and_write_the_rest_as_text(
@@ -249,9 +249,9 @@ class TestBytes:
         assert (tmp_path / "t.tsv").read_bytes() == text.encode()
 
     def test_json_lines_are_json(self, tmp_path: Path) -> None:
-        columns = {"a": ["é", None], "p": np.array([0.1, np.nan]), "k": [math.inf, True]}
+        columns = {"a": ["é", None], "p": np.array([0.1, np.nan]), "k": [math.inf, 2.5]}
         write_table(tmp_path / "t.jsonl", columns)
-        text = '{"a": "é", "p": 0.1, "k": "inf"}\n{"a": null, "p": null, "k": true}\n'
+        text = '{"a": "é", "p": 0.1, "k": "inf"}\n{"a": null, "p": null, "k": 2.5}\n'
         assert (tmp_path / "t.jsonl").read_text(encoding="utf-8") == text
 
     def test_packed_files_are_the_same_bytes_each_time(self, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import typer
 
 from tiebreak.cli.arguments import STANDARD, Quiet, check_files
 from tiebreak.cli.messages import print_message, working
-from tiebreak.errors import note
 from tiebreak.wording import counted
 
 
@@ -54,16 +53,13 @@ def export(
     if texts == STANDARD:
         raise typer.BadParameter("--texts cannot be '-', the standard input. Name the file.")
     from tiebreak import tables
-    from tiebreak.tables.export import Shown, write_export
+    from tiebreak.tables.export import write_export
 
     with working("reading", quiet=quiet):
         read = tables.read_labels(labels)
         if below is not None:
             read = _doubtful(read, below)
-        shown = Shown(question, field)
-        studio = _studio_tasks(texts, read) if to == "label-studio" else None
-        shown_texts = _texts(texts) if studio is None else None
-        write_export(out, read, to, texts=shown_texts, shown=shown, studio=studio)
+        write_export(out, read, to, texts=texts, question=question, field=field)
     if not quiet and out != STANDARD:
         print_message(f"{counted(len(read), 'label')} for {to}: wrote {out}")
 
@@ -82,28 +78,3 @@ def _doubtful(labels: Any, below: float) -> Any:
         raise typer.BadParameter(f"No label is below {below}: nothing to write.")
     tasks = Ids(labels.tasks.take(kept))
     return Labels(tasks, labels.classes, labels.label[kept], labels.probability[kept])
-
-
-def _studio_tasks(source: str | None, labels: Any) -> Any:
-    """Return the tasks of Label Studio that labels are about; None where they are not given."""
-    from tiebreak.tables.formats import studio_tasks
-
-    wanted = {str(task) for task in labels.tasks}
-    found = None if source is None else studio_tasks(source, wanted)
-    if found is None:
-        note(
-            "Label Studio makes new tasks of these. To add predictions to the tasks that it has, "
-            "give its JSON export as --texts."
-        )
-    return found
-
-
-def _texts(source: str | None) -> dict[Any, str] | None:
-    """Read texts from the export of a tool, else from a table of task and text."""
-    if source is None:
-        return None
-    from tiebreak import tables
-    from tiebreak.tables.formats import read_texts
-
-    found = read_texts(source)
-    return tables.read_texts(source) if found is None else found

@@ -317,7 +317,7 @@ def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilitie
         tables.write_labels(to.labels, model.labels_, probabilities=probabilities, vote=vote)
     else:
         columns = decided.beside(model.labels_, probabilities=probabilities)
-        columns["vote"] = tables.vote_column(model.classes_, vote)
+        columns["vote"] = tables.names_of_codes(model.classes_, vote)
         tables.write_table(to.labels, columns)
 
 

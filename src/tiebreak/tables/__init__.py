@@ -23,9 +23,9 @@ from tiebreak.tables.read import (
     read_texts,
 )
 from tiebreak.tables.write import (
+    names_of_codes,
     open_target,
     refuse_unwritable_name,
-    vote_column,
     write_gold,
     write_labels,
     write_links,
@@ -38,6 +38,7 @@ __all__ = [
     "Export",
     "OpenTable",
     "ReadingOptions",
+    "names_of_codes",
     "open_tables",
     "open_target",
     "read_class_texts",
@@ -53,7 +54,6 @@ __all__ = [
     "read_tasks",
     "read_texts",
     "refuse_unwritable_name",
-    "vote_column",
     "write_gold",
     "write_labels",
     "write_links",

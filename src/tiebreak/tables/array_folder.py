@@ -19,9 +19,8 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -41,13 +40,17 @@ MAPPED_BYTES = 1 << 20  # arrays from this size on stay on the disk until they a
 PLAIN_KINDS = "biuf"  # of arrays: booleans and numbers
 N_TRIES = 20  # to read a folder that is written anew meanwhile
 OWN_FILE = re.compile(r".+-[0-9a-f]{16}\.(npy|arrow)")
+# What a file that is not as it was written raises where it is read.
+SPOILT = (KeyError, TypeError, ValueError, AttributeError, EOFError, OSError)
+
+Array = npt.NDArray[Any]
 
 
 class FolderContent(NamedTuple):
     """What a folder holds."""
 
     about: dict[str, Any]
-    arrays: dict[str, npt.NDArray[Any]]
+    arrays: dict[str, Array]
     ids: dict[str, Ids]
 
 
@@ -59,16 +62,15 @@ class Kind(NamedTuple):
     way_out: str  # what to do where a folder is damaged
 
 
+# Packed responses: start (n_tasks + 1,), where the responses of each task start; code
+# (n_responses,), worker · n_classes + label; and weight, where responses differ in it.
+
 PACKED = Kind("tiebreak responses", 1, "Write it again with write_responses.")
 
 
 def write_packed(target: Target, responses: Responses) -> None:
-    """Write responses into a folder, which appears whole or not at all.
-
-    The arrays are start (n_tasks + 1,), where the responses of each task start; code
-    (n_responses,), worker · n_classes + label; and weight, where responses differ in it.
-    """
-    arrays: dict[str, npt.NDArray[Any]] = {"start": responses.start, "code": responses.code}
+    """Write responses into a folder, which appears whole or not at all."""
+    arrays: dict[str, Array] = {"start": responses.start, "code": responses.code}
     if responses.weight is not None:
         arrays["weight"] = responses.weight
     about: dict[str, Any] = {
@@ -105,7 +107,7 @@ def read_packed(target: Target, *, is_checked: bool = False) -> Responses:
             raise ValueError("its responses do not match its ids")
         runs = about["runs"]
         return made if runs is None else replace(made, runs=Runs.from_dict(runs))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except SPOILT as error:
         raise damaged(Path(target), str(error), PACKED) from None
 
 
@@ -114,20 +116,20 @@ def count_packed(folder: Path) -> int:
     return int(read_about(folder, PACKED)["responses"])
 
 
-def fits(
-    start: npt.NDArray[Any], code: npt.NDArray[Any], n_tasks: int, n_workers: int, n_classes: int
-) -> bool:
+def fits(start: Array, code: Array, n_tasks: int, n_workers: int, n_classes: int) -> bool:
     """Return whether the arrays can be responses; compiled code would trust them blindly."""
     if start.shape != (n_tasks + 1,) or start.dtype != np.int64 or code.ndim != 1:
         return False
     if code.dtype not in (np.int32, np.int64) or start[0] != 0 or start[-1] != len(code):
         return False
-    pieces = [code[at : at + CHUNK] for at in range(0, len(code), CHUNK)]
-    is_known = all(
-        piece.min() >= 0 and piece.max() < max(n_workers * n_classes, 1) for piece in pieces
-    )
+    most = max(n_workers * n_classes, 1)
+    codes = (code[at : at + CHUNK] for at in range(0, len(code), CHUNK))
     steps = (start[at : at + CHUNK + 1] for at in range(0, n_tasks, CHUNK))
+    is_known = all(piece.min() >= 0 and piece.max() < most for piece in codes)
     return is_known and all((np.diff(step) >= 0).all() for step in steps)
+
+
+# Folders of any kind
 
 
 def write(target: Target, kind: Kind, content: FolderContent, lock: Lock | None = None) -> None:
@@ -137,30 +139,16 @@ def write(target: Target, kind: Kind, content: FolderContent, lock: Lock | None 
     """
     path = Path(os.path.realpath(target))
     refuse_foreign(path, kind)  # before a lock file is made in a folder that may not exist
-    if lock is None:
-        with Lock(path, holder_name(), wait=SAVE_WAIT) as lock:
-            write(path, kind, content, lock)
-        return
-    writing = secrets.token_hex(8)
-    head = {"what": kind.what, "version": kind.version, "writing": writing, **content.about}
-    if not path.exists() or not any(path.iterdir()):
-        with open_folder(path) as folder:
-            _write_about(folder, head | {"files": _write_files(folder, content, writing)})
-        return
-    written: dict[str, dict[str, Any]] = {}
-    try:
-        written = _write_files(path, content, writing)
-        _write_about(path, head | {"files": written})
-    except BaseException as error:  # Ctrl-C too
-        for file in path.glob(f"*-{writing}.*"):
-            file.unlink(missing_ok=True)
-        if isinstance(error, OSError):
+    with nullcontext() if lock else Lock(path, holder_name(), wait=SAVE_WAIT):
+        is_new = not path.exists() or not any(path.iterdir())
+        try:
+            with open_folder(path) if is_new else nullcontext(path) as folder:
+                _write_content(folder, kind, content)
+        except OSError as error:
             raise not_written(target, path, error) from None
-        raise
-    kept = {each["file"] for each in written.values()}
-    for file in path.iterdir():  # of earlier writings; whoever has them mapped keeps them
-        if file.name not in kept and OWN_FILE.fullmatch(file.name):
-            file.unlink(missing_ok=True)
+        finally:
+            if path.exists():
+                _remove_unnamed(path)
 
 
 def read(target: Target, kind: Kind, *, is_checked: bool = False) -> FolderContent:
@@ -169,11 +157,11 @@ def read(target: Target, kind: Kind, *, is_checked: bool = False) -> FolderConte
     about = read_about(folder, kind)
     for _ in range(N_TRIES):
         try:
-            return _read_content(folder, kind, about, is_checked=is_checked)
-        except FileError:
+            return _read_content(folder, about, is_checked=is_checked)
+        except SPOILT as error:
             before, about = about, read_about(folder, kind)
             if about.get("writing") == before.get("writing"):
-                raise
+                raise damaged(folder, str(error), kind) from None
     raise damaged(folder, "it changes all the time", kind)
 
 
@@ -193,13 +181,8 @@ def read_about(folder: Path, kind: Kind) -> dict[str, Any]:
         raise FileError("array-folder-of-other-kind", folder=folder, what=kind.what)
     version = about.get("version")
     if not isinstance(version, int) or version > kind.version:
-        raise FileError(
-            "array-folder-version",
-            folder=folder,
-            version=version,
-            what=kind.what,
-            known=kind.version,
-        )
+        fields = {"version": version, "what": kind.what, "known": kind.version}
+        raise FileError("array-folder-version", folder=folder, **fields)
     if about.get("seal") != seal_of_json(about):
         raise damaged(folder, f"{ABOUT} is not what was written", kind)
     return about
@@ -226,10 +209,27 @@ def refuse_foreign(path: Path, kind: Kind) -> None:
         raise FileError("array-folder-foreign", folder=path)
 
 
+def seal_of_json(about: dict[str, Any]) -> int:
+    """Return the checksum of what a folder says of itself."""
+    rest = {name: value for name, value in about.items() if name != "seal"}
+    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
+
+
+def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> Array:
+    """Return an array that lies in a new file and is mapped; one of nothing is not.
+
+    It is whole only once whoever made it has filled it.
+    """
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return np.asarray(np.lib.format.open_memmap(file, "w+", dtype, shape))
+
+
 def ids_as_bytes(what: str, names: Ids) -> bytes:
     """Return ids as one Arrow column, as a file of a folder holds them."""
     sink = io.BytesIO()
-    _write_arrow(_as_table(what, names), sink)
+    _write_ids(sink, what, names)
     return sink.getvalue()
 
 
@@ -241,54 +241,42 @@ def ids_of_bytes(data: bytes) -> Ids:
     return Ids(column.combine_chunks())
 
 
-def new_mapped(file: Path, dtype: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return an array that lies in a new file and is mapped; one of nothing is not.
-
-    It is whole only once whoever made it has filled it.
-    """
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return np.asarray(np.lib.format.open_memmap(file, "w+", dtype, shape))
+# Files in a folder
 
 
-def _read_content(
-    folder: Path, kind: Kind, about: dict[str, Any], *, is_checked: bool
-) -> FolderContent:
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    names: dict[str, Ids] = {}
-    try:
-        for name, written in about["files"].items():
-            file = folder / written["file"]
-            _check(file, written, is_checked=is_checked)
-            if file.suffix == ".npy":
-                arrays[name] = _read_array(file)
-            else:
-                names[name] = _read_ids(file)
-    except (KeyError, TypeError, ValueError, AttributeError, EOFError, OSError) as error:
-        raise damaged(folder, str(error), kind) from None
-    return FolderContent(about, arrays, names)
-
-
-def _check(file: Path, written: dict[str, Any], *, is_checked: bool) -> None:
-    """Refuse a file that is not what was written."""
-    if file.name != written["file"]:
-        raise ValueError(f"{written['file']} is not a name of a file")
+def _read_json(folder: Path) -> dict[str, Any]:
+    file = folder / ABOUT
     if file.is_symlink():
-        raise ValueError(f"{file.name} is a symbolic link")
-    if not file.is_file():
-        raise ValueError(f"{file.name} is missing")
-    found = 0
-    with file.open("rb") as content:
-        while not is_checked and (chunk := content.read(CHUNK)):
-            found = zlib.crc32(chunk, found)
-    has_sum = is_checked or found == written["crc32"]
-    if file.stat().st_size != written["bytes"] or not has_sum:
-        raise ValueError(f"{file.name} is not what was written")
+        raise ValueError("it is a symbolic link")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
 
 
-def _read_ids(file: Path) -> Ids:
-    """Map ids into memory; Arrow takes what it needs from there."""
+def _read_content(folder: Path, about: dict[str, Any], *, is_checked: bool) -> FolderContent:
+    content = FolderContent(about, {}, {})
+    for name, written in about["files"].items():
+        file = folder / written["file"]
+        if file.name != written["file"] or file.is_symlink():
+            raise ValueError(f"{written['file']} is a path or a symbolic link")
+        found = 0
+        with file.open("rb") as data:
+            while not is_checked and (chunk := data.read(CHUNK)):
+                found = zlib.crc32(chunk, found)
+        has_sum = is_checked or found == written["crc32"]
+        if file.stat().st_size != written["bytes"] or not has_sum:
+            raise ValueError(f"{file.name} is not what was written")
+        is_mapped = file.stat().st_size >= MAPPED_BYTES
+        if file.suffix == ".npy":
+            array = np.load(file, mmap_mode="r" if is_mapped else None, allow_pickle=False)
+            if array.dtype.kind not in PLAIN_KINDS:
+                raise ValueError(f"{file.name} holds no numbers")
+            content.arrays[name] = np.asarray(array)  # a mapped one is still on the disk
+        else:
+            content.ids[name] = _read_ids(file, is_mapped=is_mapped)
+    return content
+
+
+def _read_ids(file: Path, *, is_mapped: bool) -> Ids:
     import pyarrow as pa
 
     try:
@@ -296,17 +284,8 @@ def _read_ids(file: Path) -> Ids:
             (column,) = pa.ipc.open_file(source).read_all().columns
     except pa.ArrowException as error:
         raise ValueError(f"{file.name}: {error}") from None
-    is_large = file.stat().st_size >= MAPPED_BYTES and column.num_chunks == 1  # combining copies
-    return Ids(column.chunk(0) if is_large else column.combine_chunks())
-
-
-def _read_array(file: Path) -> npt.NDArray[Any]:
-    """Read an array of numbers; a large one is mapped into memory."""
-    is_large = file.stat().st_size >= MAPPED_BYTES
-    array = np.load(file, mmap_mode="r" if is_large else None, allow_pickle=False)
-    if array.dtype.kind not in PLAIN_KINDS:
-        raise ValueError(f"{file.name} holds no numbers")
-    return np.asarray(array)  # a plain array; a large one is still on the disk
+    is_whole = is_mapped and column.num_chunks == 1  # combining copies
+    return Ids(column.chunk(0) if is_whole else column.combine_chunks())
 
 
 class _Sealing(io.RawIOBase):
@@ -331,61 +310,48 @@ class _Sealing(io.RawIOBase):
         return n
 
 
-def _write_files(folder: Path, content: FolderContent, writing: str) -> dict[str, dict[str, Any]]:
-    """Write arrays and ids under names of their own; return the seal of each, by its name."""
-    fills: dict[str, tuple[str, Callable[[Any], None]]] = {}
-    for name, array in content.arrays.items():
-        fills[name] = f"{name}-{writing}.npy", partial(np.save, arr=array)
-    for name, names in content.ids.items():
-        fills[name] = f"{name}-{writing}.arrow", partial(_write_arrow, _as_table(name, names))
-    written = {}
-    for name, (file, fill) in fills.items():
+def _write_content(folder: Path, kind: Kind, content: FolderContent) -> None:
+    """Write arrays and ids under names of their own, then what names and seals them."""
+    writing = secrets.token_hex(8)
+    written: dict[str, Any] = {}
+    for name, part in (content.arrays | content.ids).items():
+        file = f"{name}-{writing}.{'arrow' if isinstance(part, Ids) else 'npy'}"
         with (folder / file).open("xb") as out:
             sealing = _Sealing(out)
-            fill(sealing)
+            if isinstance(part, Ids):
+                _write_ids(sealing, name, part)
+            else:
+                np.save(sealing, part)
             out.flush()
             os.fsync(out.fileno())
         written[name] = {"file": file, "bytes": sealing.n_bytes, "crc32": sealing.crc32}
-    return written
-
-
-def _write_arrow(table: Any, out: Any) -> None:
-    import pyarrow as pa
-
-    with pa.ipc.new_file(out, table.schema) as sink:
-        sink.write_table(table)
-
-
-def _as_table(what: str, names: Ids) -> Any:
-    """Return ids as a table of one column; those of several kinds are refused."""
-    import pyarrow as pa
-
-    if is_arrow(names.values):
-        return pa.table({what: names.values})
-    try:
-        column = pa.array(list(names))
-        if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
-            raise pa.ArrowInvalid
-    except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-        raise InputError("ids-not-packable", what=what, ids=names) from None
-    return pa.table({what: column})
-
-
-def _write_about(folder: Path, about: dict[str, Any]) -> None:
+    head = {"what": kind.what, "version": kind.version, "writing": writing}
+    about = head | content.about | {"files": written}
     about["seal"] = seal_of_json(about)
     with open_target(folder / ABOUT) as out:
         out.write((json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def seal_of_json(about: dict[str, Any]) -> int:
-    """Return the checksum of what a folder says of itself."""
-    rest = {name: value for name, value in about.items() if name != "seal"}
-    return zlib.crc32(json.dumps(rest, sort_keys=True, ensure_ascii=False).encode())
+def _write_ids(out: Any, what: str, names: Ids) -> None:
+    """Write ids as a table of one column; those of several kinds are refused."""
+    import pyarrow as pa
+
+    column = names.values
+    if not is_arrow(column):
+        try:
+            column = pa.array(list(names))
+            if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
+                raise pa.ArrowInvalid
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
+            raise InputError("ids-not-packable", what=what, ids=names) from None
+    table = pa.table({what: column})
+    with pa.ipc.new_file(out, table.schema) as sink:
+        sink.write_table(table)
 
 
-def _read_json(folder: Path) -> dict[str, Any]:
-    file = folder / ABOUT
-    if file.is_symlink():
-        raise ValueError("it is a symbolic link")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+def _remove_unnamed(folder: Path) -> None:
+    """Remove files of other writings, or of one that failed; who has them mapped keeps them."""
+    kept = {each["file"] for each in _read_json(folder)["files"].values()}
+    for file in folder.iterdir():
+        if file.name not in kept and OWN_FILE.fullmatch(file.name):
+            file.unlink(missing_ok=True)

@@ -7,12 +7,15 @@ import io
 import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.tables.formats.annotation import StudioTasks, studio_value
+from tiebreak.tables.formats import find, read_texts, records_of
+from tiebreak.tables.formats.annotation import SINGLE_VALUES, annotations_of
+from tiebreak.tables.formats.records import ID
+from tiebreak.tables.read import read_texts as read_table_of_texts
 from tiebreak.tables.source import format_of_name
 from tiebreak.tables.write import Target, open_target, write_table
 
@@ -26,13 +29,7 @@ QUESTIONS = {  # by kind: in words, and the answers to choose from, where these 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 
 Records = Iterable[dict[str, Any]]
-
-
-class Shown(NamedTuple):
-    """What the tool calls its question and its field of text."""
-
-    question: str | None = None  # "label", or what the export of the tool tells
-    field: str | None = None  # "text", or the same
+Labelled = tuple[Hashable, str, float | None]  # task, label, probability
 
 
 def write_export(
@@ -40,22 +37,35 @@ def write_export(
     labels: Labels,
     to: str,
     *,
-    texts: Mapping[Hashable, str] | None = None,
-    shown: Shown | None = None,
-    studio: StudioTasks | None = None,
+    texts: Any = None,
+    question: str | None = None,
+    field: str | None = None,
 ) -> None:
     """Write labels with their probabilities for "label-studio", "argilla" or "prodigy".
 
-    `texts` maps tasks to what people see; a task without one shows its id. `studio` has the tasks
-    of Label Studio that labels are about: predictions then name them, and carry all their data.
+    Parameters
+    ----------
+    texts
+        What people see: a mapping of tasks to texts, a table of task and text, or an export of a
+        tool. A task without a text shows its id. With an export of Label Studio, its predictions
+        name the tasks that it has, and carry all their data.
+    question, field
+        What the tool calls its question and its field of text: as an export of it says, else
+        "label" and "text".
     """
-    shown = shown or Shown()
-    if to not in TOOLS:
-        raise OptionError.unknown("to", to, TOOLS)
-    if studio is None:
-        _write(target, _labels(labels, texts or {}, shown, to), to)
-    else:
-        _write(target, _for_studio_tasks(labels, shown, studio), to)
+    _check_tool(to)
+    found = None if texts is None or isinstance(texts, Mapping) else find(texts)
+    if to == "label-studio":
+        if found is not None and found.format is not None and found.format.name == to:
+            _write(target, _for_studio_tasks(labels, found, question, field), to)
+            return
+        note("label-studio-new-tasks")
+    if found is not None:
+        texts = read_table_of_texts(texts) if found.format is None else read_texts(texts)
+    shown = {str(task): text for task, text in (texts or {}).items()}
+    if shown and not any(str(task) in shown for task in labels.tasks):
+        raise InputError("texts-of-other-tasks")
+    _write(target, _records_of(labels, to, shown, question or "label", field or "text"), to)
 
 
 def write_questions(
@@ -70,8 +80,7 @@ def write_questions(
     A question has a kind ("label", "same", "is"), a task, and another task, a label or a worker.
     `texts` maps tasks to what people see; a task without one shows its id.
     """
-    if to not in TOOLS:
-        raise OptionError.unknown("to", to, TOOLS)
+    _check_tool(to)
     by_text = {str(task): text for task, text in (texts or {}).items()}
     _write(target, (_question(each, to, classes, by_text) for each in questions), to)
 
@@ -106,37 +115,39 @@ def write_known(target: str, source: str, gold: Mapping[Hashable, Hashable]) -> 
     write_table(target, {"task": list(gold), "label": list(gold.values())})
 
 
+def _check_tool(to: str) -> None:
+    if to not in TOOLS:
+        raise OptionError.unknown("to", to, TOOLS)
+
+
 def _write(target: Target, records: Records, to: str) -> None:
-    """Write records a line each, as one JSON list but for Prodigy."""
-    before, between, end = ("", "\n", "\n") if to == "prodigy" else ("[\n", ",\n", "\n]\n")
+    """Write JSON lines for Prodigy, else one JSON list, with a record on each line."""
+    is_list = to != "prodigy"
     with open_target(target) as out:
-        for record in records:
+        out.write(b"[" if is_list else b"")
+        for number, record in enumerate(records):
             line = json.dumps(record, ensure_ascii=False, default=str)
-            out.write((before + line).encode())
-            before = between
-        out.write(end.encode() if before == between else b"" if to == "prodigy" else b"[\n\n]\n")
+            before = ",\n" if number else "\n"
+            out.write((before + line if is_list else line + "\n").encode())
+        out.write(b"\n]\n" if is_list else b"")
 
 
-def _predictions(
-    labels: Labels, texts: Mapping[Hashable, str]
-) -> Iterator[tuple[Hashable, str, float | None, str]]:
-    """Yield each task, its label, its probability and its text."""
-    by_text = {str(task): text for task, text in texts.items()}
-    if texts and not any(str(task) in by_text for task in labels.tasks):
-        raise InputError("texts-of-other-tasks")
+def _labelled(labels: Labels) -> Iterator[Labelled]:
     names = Ids(labels.classes.take(labels.label))
     for i, (task, label) in enumerate(zip(labels.tasks, names, strict=True)):
         sure = None if labels.probability is None else round(float(labels.probability[i]), 6)
-        yield task, str(label), sure, by_text.get(str(task), str(task))
+        yield task, str(label), sure
 
 
-def _labels(labels: Labels, texts: Mapping[Hashable, str], shown: Shown, to: str) -> Records:
+def _records_of(
+    labels: Labels, to: str, texts: Mapping[str, str], question: str, field: str
+) -> Records:
     """Make what the tool shows as labelled: predictions, suggestions, or a chosen option."""
-    question, field = shown.question or "label", shown.field or "text"
     options = [{"id": str(name), "text": str(name)} for name in labels.classes]
-    for task, label, sure, text in _predictions(labels, texts):
+    for task, label, sure in _labelled(labels):
+        text = texts.get(str(task), str(task))
         if to == "label-studio":
-            prediction = _studio_prediction(label, sure, question, field, "choices")
+            prediction = _prediction(label, sure, question, field, "choices")
             yield {"data": {field: text, "task": task}, "predictions": [prediction]}
         elif to == "argilla":
             suggestion = {"value": label, "score": sure, "agent": AGENT}
@@ -146,32 +157,51 @@ def _labels(labels: Labels, texts: Mapping[Hashable, str], shown: Shown, to: str
             yield {field: text, "options": options, "accept": [label], "meta": meta}
 
 
-def _for_studio_tasks(labels: Labels, shown: Shown, studio: StudioTasks) -> Records:
+def _for_studio_tasks(
+    labels: Labels, found: Any, question: str | None, field: str | None
+) -> Records:
     """Make predictions for tasks that are in Label Studio: with their ids and all their data."""
-    there = studio.questions
-    if shown.question is not None and there and shown.question not in there:
-        raise InputError(
-            "no-question", file=studio.name, question=shown.question, questions=list(there)
-        )
-    if shown.question is None and len(there) > 1:
-        raise InputError("several-questions", file=studio.name, questions=list(there))
-    name = shown.question or next(iter(there), "label")
-    field, kind = there.get(name, (shown.field or "text", "choices"))
-    known = [one for one in _predictions(labels, {}) if str(one[0]) in studio.by_id]
+    wanted = set(map(str, labels.tasks))
+    tasks: dict[str, tuple[Any, Mapping[str, Any]]] = {}  # id and data
+    questions: dict[str, tuple[str, str]] = {}  # to_name and type
+    for task in records_of(found):
+        task_id = task.need("id", *ID)
+        if str(task_id) in wanted:
+            tasks[str(task_id)] = task_id, task.need("data", dict)
+        for annotation in annotations_of(task):
+            for result in annotation.entries("result"):
+                if (kind := result.values.get("type")) in (*SINGLE_VALUES, "pairwise"):
+                    to_name = result.get("to_name", str) or "text"
+                    questions.setdefault(result.need("from_name", str), (to_name, kind))
+    if question is not None and questions and question not in questions:
+        raise InputError("no-question", file=found.name, question=question, questions=[*questions])
+    if question is None and len(questions) > 1:
+        raise InputError("several-questions", file=found.name, questions=[*questions])
+    name = question or next(iter(questions), "label")
+    to_name, kind = questions.get(name, (field or "text", "choices"))
+    known = [each for each in _labelled(labels) if str(each[0]) in tasks]
     if not known:
-        raise InputError("no-task-labelled", file=studio.name)
+        raise InputError("no-task-labelled", file=found.name)
     if len(known) < len(labels.tasks):
-        note("tasks-left-out", n=len(labels.tasks) - len(known), file=studio.name)
-    for given, label, sure, _ in known:
-        task, data = studio.by_id[str(given)]
-        prediction = _studio_prediction(label, sure, name, shown.field or field, kind)
-        yield {"id": task, "data": data, "predictions": [{"task": task, **prediction}]}
+        note("tasks-left-out", n=len(labels.tasks) - len(known), file=found.name)
+    for labelled, label, sure in known:
+        task_id, data = tasks[str(labelled)]
+        prediction = _prediction(label, sure, name, field or to_name, kind)
+        yield {"id": task_id, "data": data, "predictions": [{"task": task_id, **prediction}]}
 
 
-def _studio_prediction(
+def _prediction(
     label: str, sure: float | None, question: str, field: str, kind: str
 ) -> dict[str, Any]:
-    value = studio_value(kind, label)
+    """Make a prediction of Label Studio; each type of result has a form of its own."""
+    value: dict[str, Any] = {kind: [label]}
+    if kind == "pairwise":
+        value = {"selected": label}
+    elif kind == "taxonomy":
+        value = {kind: [label.split(" / ")]}
+    elif kind != "choices":
+        number = float(label)
+        value = {kind: int(number) if number.is_integer() else number}
     result = {"from_name": question, "to_name": field, "type": kind, "value": value}
     return {"model_version": AGENT, "score": sure, "result": [result]}
 
@@ -186,16 +216,19 @@ def _question(
     asked: Any, to: str, classes: Sequence[str], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     """Make what the tool asks; answers hold ids: gold `task`, links `left` and `right`."""
+
+    def text_of(task: Any) -> str:
+        return texts.get(str(task), str(task))
+
     words, choices = QUESTIONS.get(asked.kind, QUESTIONS["label"])
     choices = choices or tuple(classes)
-    text = texts.get(str(asked.task), str(asked.task))
-    shown = {"question": words.format(asked.label), "text": text}
+    shown = {"question": words.format(asked.label), "text": text_of(asked.task)}
     ids = {"task": asked.task, "class": asked.label if asked.kind == "is" else None}
-    named = (asked.task, asked.label)
+    named = [asked.task, asked.label]
     if asked.kind == "same":
-        shown["other"] = texts.get(str(asked.other), str(asked.other))
+        shown["other"] = text_of(asked.other)
         ids = {"left": asked.task, "right": asked.other}
-        named = (asked.task, asked.other)
+        named = [asked.task, asked.other]
     ids = {k: v for k, v in {**ids, "worker": asked.worker}.items() if v is not None}
     if to == "label-studio":  # choices are data: a configuration shows them by value="$choices"
         return {"data": {**shown, **ids, "choices": [{"value": word} for word in choices]}}

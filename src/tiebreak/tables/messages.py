@@ -474,6 +474,8 @@ MESSAGES: dict[str, Message] = {
     "remove the row.",
     # Writing
     "counts-shape": "counts must be {expected}; got {shape}.",
+    "label-studio-new-tasks": "Label Studio makes new tasks of these. To add predictions to the "
+    "tasks that it has, give its JSON export as texts=.",
     "name-unwritable": "{file} cannot be written: {suffix} files are not made here. Name one that "
     "ends in .csv, .tsv, .jsonl or .parquet{hint}.",
     "no-known-labels": "{source} names no known label, so {file} is not written.",

@@ -12,34 +12,31 @@ import io
 import json
 import math
 import os
-import platform
 import re
 import secrets
 import shutil
 import stat
 import sys
-import zlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
-from tiebreak.data import Responses
+from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Column, Ids, as_list, is_arrow, is_missing, is_text
+from tiebreak.data.ids import Column, Ids, as_list, is_arrow, is_missing
 from tiebreak.data.labels import Labels
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.tables.source import checked_format, format_of_name, is_packed
 from tiebreak.tables.table import half_character
 
 Target = str | os.PathLike[str]
+Codes = npt.NDArray[np.int32]
 
 BATCH = 1 << 16  # rows turned into bytes at a time
 GROUP = 1 << 20  # rows of a group in Parquet
@@ -55,36 +52,13 @@ NOT_WRITTEN = {  # and what may be done instead
 _SAFE_CELLS: ContextVar[bool] = ContextVar("safe cells", default=False)
 
 
-class WithWorkers(Protocol):
-    """A fitted estimator that knows what each worker confuses with what."""
-
-    workers_: Ids
-    classes_: Ids
-    confusion_: Floats  # (n_workers, n_classes, n_classes): worker, truth, answer
-    responses_: Responses
-
-
-@dataclass(frozen=True, slots=True)
-class CodedColumn:
-    """A column given by names and codes; its values are made some at a time."""
-
-    names: Ids
-    codes: Codes
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, rows: slice) -> Column:
-        return self.names.take(self.codes[rows])
-
-
 @checks(labels=Labels, probabilities=FLAG)
 def write_labels(
     target: Target,
     labels: Labels,
     *,
     probabilities: bool = False,
-    vote: npt.NDArray[np.int32] | None = None,
+    vote: Codes | None = None,
     format: str | None = None,
 ) -> None:
     """Write task, label, probability and, if asked, one ``probability_<class>`` per class.
@@ -102,23 +76,25 @@ def write_labels(
     a,cat,0.9
     b,dog,0.75
     """
-    label = CodedColumn(labels.classes, labels.label)
+    label = names_of_codes(labels.classes, labels.label)
     columns = {"task": labels.tasks.values, "label": label, **labels.numbers(probabilities)}
     if vote is not None:
-        columns["vote"] = vote_column(labels.classes, vote)
+        columns["vote"] = names_of_codes(labels.classes, vote)
     write_table(target, columns, format=format)
 
 
-def vote_column(classes: Ids, vote: npt.NDArray[np.int32]) -> CodedColumn:
-    """Return the names of classes by code, and nothing where the code is −1."""
-    names = Ids([*map(str, classes), ""])
-    return CodedColumn(names, np.where(vote < 0, len(classes), vote).astype(np.int32))
+def names_of_codes(names: Ids, codes: Codes) -> Column:
+    """Return a column of names, which takes no more memory than its codes; −1 is missing."""
+    import pyarrow as pa
+
+    indices = pa.array(codes, pa.int32(), mask=codes < 0)
+    return pa.DictionaryArray.from_arrays(indices, _to_arrow(names.values))
 
 
 @checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))
 def write_workers(
     target: Target,
-    model: WithWorkers,
+    model: Any,
     *,
     format: str | None = None,
     counts: npt.NDArray[np.int64] | None = None,
@@ -128,8 +104,7 @@ def write_workers(
     One row per worker, truth and answer; `responses` is how often the worker gave that answer.
     `counts`, (n_workers, n_classes), says so where the responses are not with the model.
     """
-    confusion = model.confusion_
-    classes = model.classes_
+    confusion, classes = model.confusion_, model.classes_
     worker, truth, answer = np.indices(confusion.shape).reshape(3, -1)
     if counts is None:
         counts = np.zeros(confusion.shape[:2], dtype=np.int64)
@@ -197,19 +172,21 @@ def write_table(
         refuse_unwritable_name(target)
     form, packed = format_of_name(os.fspath(target))
     form = form if format is None else checked_format(format)
-    with open_target(target) as out:
-        try:
+    try:
+        is_text = form in ("csv", "tsv")
+        arrays = {name: _to_arrow(column, is_text=is_text) for name, column in columns.items()}
+        with open_target(target) as out:
             if form == "parquet":
-                _write_parquet(out, columns)
+                _write_parquet(out, arrays)
                 return
             # Neither name nor time goes into the file: the same table gives the same bytes.
             level: dict[str, Any] = {"filename": "", "mtime": 0, "compresslevel": 6}
             gz: Any = gzip.GzipFile(fileobj=out, mode="wb", **level) if packed else None
             with gz or contextlib.nullcontext(out) as sink:
-                for piece in _encoded(columns, form):
+                for piece in _encoded(arrays, form):
                     sink.write(piece)
-        except UnicodeEncodeError as error:
-            raise half_character(error) from None
+    except UnicodeEncodeError as error:
+        raise half_character(error) from None
 
 
 def refuse_unwritable_name(target: Target) -> None:
@@ -251,10 +228,8 @@ def open_target(target: Target) -> Iterator[BinaryIO]:
                 yield out
             return
         beside = _beside(path)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        handle = os.open(beside, flags, 0o666)  # less what the umask takes away
         try:
-            with os.fdopen(handle, "wb") as out:
+            with beside.open("xb") as out:
                 if mode is not None:
                     beside.chmod(stat.S_IMODE(mode))
                 yield out
@@ -270,25 +245,16 @@ def open_target(target: Target) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_folder(path: Path) -> Iterator[Path]:
-    """Make a new folder that takes the place of the one at `path` once it is complete."""
+    """Make a folder that takes its name, which is free or that of an empty one, once complete."""
     beside = _beside(path)
-    old = beside.with_suffix(".old")
     try:
         beside.mkdir()
         yield beside
-        if path.exists():
-            path.rename(old)
-        try:
-            beside.rename(path)
-        except OSError:
-            if old.exists():
-                old.rename(path)
-            raise
+        beside.rename(path)
     except OSError as error:
         raise not_written(path, path, error) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def not_written(target: Target, path: Path, error: OSError) -> FileError:
@@ -317,20 +283,7 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _beside(path: Path) -> Path:
-    """Name a new file or folder beside the target; remove what killed runs of this machine left."""
-    start = f".tiebreak-{zlib.crc32(platform.node().encode()):08x}-"
-    for left in path.parent.glob(f"{start}*.tmp"):
-        process = left.name.removeprefix(start).partition("-")[0]
-        try:
-            os.kill(int(process), 0)
-        except ProcessLookupError:
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink(missing_ok=True)
-        except (OSError, ValueError):  # of another user; or no file of ours
-            continue
-    return path.with_name(f"{start}{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    return path.with_name(f".tiebreak-{secrets.token_hex(8)}.tmp")
 
 
 @contextlib.contextmanager
@@ -357,26 +310,54 @@ def _standard_output() -> Iterator[BinaryIO]:
 # Columns as bytes
 
 
-def _encoded(columns: Mapping[str, Column], form: str) -> Iterator[bytes]:
+def _to_arrow(column: Column, *, is_text: bool = False) -> Any:
+    """Make a column one Arrow array; values that none can hold together become text.
+
+    `is_text`: it goes into a file of text, where ids that are fractions stay as Python writes them.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":
+        return pa.array(column, from_pandas=True)
+    values: list[Any] | None = None
+    if isinstance(column, pa.ChunkedArray):
+        made = column.combine_chunks()
+    elif is_arrow(column):
+        made = column
+    else:
+        values = [None if is_missing(value) else value for value in as_list(column)]
+        try:
+            made = pa.array(values)
+        except (pa.ArrowException, OverflowError):
+            made = pa.array([_text(value) for value in values])
+    if pa.types.is_nested(made.type) or (is_text and pa.types.is_floating(made.type)):
+        return pa.array([_text(value) for value in values or made.to_pylist()], pa.string())
+    return made
+
+
+def _pieces(arrays: Mapping[str, Any], size: int) -> Iterator[list[Any]]:
+    """Yield all columns, some rows at a time; codes become names here."""
+    import pyarrow as pa
+
+    for start in range(0, max(map(len, arrays.values())), size):
+        pieces = [array[start : start + size] for array in arrays.values()]
+        yield [p.dictionary_decode() if isinstance(p, pa.DictionaryArray) else p for p in pieces]
+
+
+def _encoded(arrays: Mapping[str, Any], form: str) -> Iterator[bytes]:
     """Yield the bytes of a text format, piece by piece."""
     if form == "jsonl":
         encode = json.JSONEncoder(ensure_ascii=False).encode
-        for piece in _pieces(columns, BATCH):
-            rows = zip(*(map(_json_value, _values(column)) for column in piece), strict=True)
-            yield "".join(f"{encode(dict(zip(columns, r, strict=True)))}\n" for r in rows).encode()
+        for piece in _pieces(arrays, BATCH):
+            rows = zip(*(map(_json_value, column.to_pylist()) for column in piece), strict=True)
+            yield "".join(f"{encode(dict(zip(arrays, r, strict=True)))}\n" for r in rows).encode()
         return
     import pyarrow as pa
 
     delimiter = "\t" if form == "tsv" else ","
-    yield _lines([pa.array([name], pa.large_string()) for name in columns], delimiter)
-    for piece in _pieces(columns, BATCH):
+    yield _lines([pa.array([name], pa.large_string()) for name in arrays], delimiter)
+    for piece in _pieces(arrays, BATCH):
         yield _lines([_as_text(column) for column in piece], delimiter)
-
-
-def _pieces(columns: Mapping[str, Column], size: int) -> Iterator[list[Column]]:
-    """Yield all columns, some rows at a time."""
-    for start in range(0, max(map(len, columns.values())), size):
-        yield [column[start : start + size] for column in columns.values()]
 
 
 def _lines(texts: list[Any], delimiter: str) -> bytes:
@@ -409,16 +390,14 @@ def _lines(texts: list[Any], delimiter: str) -> bytes:
     return "".join(delimiter.join(row) + "\n" for row in rows).encode()
 
 
-def _as_text(column: Column) -> Any:
+def _as_text(column: Any) -> Any:
     """Write numbers in the shortest exact form, and all else as Python does."""
     import pyarrow as pa
 
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
-        return pa.array(column, from_pandas=True).cast(pa.large_string())
-    made = _typed(column)
-    if pa.types.is_integer(made.type) or is_text(made.type):
-        return made.cast(pa.large_string())
-    return pa.array([_text(value) for value in made.to_pylist()], pa.large_string())
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or ids.is_text(kind):
+        return column.cast(pa.large_string())
+    return pa.array([_text(value) for value in column.to_pylist()], pa.large_string())
 
 
 def _text(value: Any) -> str | None:
@@ -433,33 +412,7 @@ def _json_value(value: Any) -> Any:
     return value if is_number else _text(value)
 
 
-def _typed(column: Column) -> Any:
-    """Make one Arrow array; values that none can hold together become text."""
-    import pyarrow as pa
-
-    if isinstance(column, CodedColumn):
-        return CodedColumn(Ids(_typed(column.names.values)), column.codes)
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks()
-    if is_arrow(column):
-        return column
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":
-        return pa.array(column, from_pandas=True)
-    values = [None if is_missing(value) else value for value in _values(column)]
-    try:
-        made = pa.array(values)
-    except (pa.ArrowException, OverflowError):
-        made = None
-    if made is None or pa.types.is_nested(made.type):
-        return pa.array([_text(value) for value in values], pa.string())
-    return made
-
-
-def _values(column: Column) -> list[Any]:
-    return column.tolist() if isinstance(column, np.ndarray) else as_list(column)
-
-
-def _write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
+def _write_parquet(sink: BinaryIO, arrays: Mapping[str, Any]) -> None:
     """Write typed columns.
 
     Ids that are numbers, and probabilities, hardly ever repeat: to look for a dictionary costs
@@ -468,17 +421,17 @@ def _write_parquet(sink: BinaryIO, columns: Mapping[str, Column]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    typed = {name: _typed(column) for name, column in columns.items()}
-    schema = pa.table({name: column[:0] for name, column in typed.items()}).schema
-    whole = [field.name for field in schema if pa.types.is_integer(field.type)]
-    real = [field.name for field in schema if pa.types.is_floating(field.type)]
+    kinds = {name: getattr(array.type, "value_type", array.type) for name, array in arrays.items()}
+    whole = [name for name, kind in kinds.items() if pa.types.is_integer(kind)]
+    real = [name for name, kind in kinds.items() if pa.types.is_floating(kind)]
     how: dict[str, Any] = {
-        "use_dictionary": [name for name in schema.names if name not in {*whole, *real}],
+        "use_dictionary": [name for name in kinds if name not in {*whole, *real}],
         "column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
     }
+    schema = pa.schema(list(kinds.items()))
     with parquet.ParquetWriter(sink, schema, **how) as writer:
-        for group in _pieces(typed, GROUP):
-            writer.write_table(pa.table(dict(zip(typed, group, strict=True)), schema))
+        for group in _pieces(arrays, GROUP):
+            writer.write_table(pa.table(dict(zip(arrays, group, strict=True)), schema))
 
 
 def _rows_of(responses: Responses) -> dict[str, Column]:
@@ -488,29 +441,22 @@ def _rows_of(responses: Responses) -> dict[str, Column]:
     first worker or task. Rows come by task, but no worker before those of lower code: a worker
     first met on task t waits for the tasks at which all workers before it are met.
     """
-    no_response = np.flatnonzero(np.diff(responses.start) == 0).astype(np.int32)
-    no_label = np.setdiff1d(np.arange(responses.n_workers), responses.worker_of_each()).astype(
-        np.int32
-    )
-    silent = np.full(len(no_response) + len(no_label), MISSING, dtype=np.int32)
+    no_response = np.flatnonzero(np.diff(responses.start) == 0)
+    no_label = np.setdiff1d(np.arange(responses.n_workers), responses.worker_of_each())
+    n_silent = len(no_response) + len(no_label)
     task = np.concatenate([responses.task_of_each(), no_response, np.zeros_like(no_label)])
     worker = np.concatenate([responses.worker_of_each(), np.zeros_like(no_response), no_label])
-    label = np.concatenate([responses.label_of_each(), silent])
-    first_task = np.full(responses.n_workers, responses.n_tasks, dtype=np.int32)
+    label = np.concatenate([responses.label_of_each(), np.full(n_silent, -1, np.int32)])
+    first_task = np.full(responses.n_workers, responses.n_tasks)
     np.minimum.at(first_task, worker, task)
     turn = np.maximum(task, np.maximum.accumulate(first_task)[worker])
     order = np.lexsort((task, worker, turn))
-    classes = responses.classes
-    if len(silent):
-        labels = [None if code == MISSING else classes[code] for code in label[order].tolist()]
-    else:
-        labels = classes.take(label[order])
     columns = {
         "task": responses.tasks.take(task[order]),
         "worker": responses.workers.take(worker[order]),
-        "label": labels,
+        "label": names_of_codes(responses.classes, label[order]),
     }
     if responses.weight is not None:  # NaN where a row has no label
-        weight = np.concatenate([responses.weight, np.full(len(silent), np.nan)])
+        weight = np.concatenate([responses.weight, np.full(n_silent, np.nan)])
         columns["weight"] = weight[order]
     return columns

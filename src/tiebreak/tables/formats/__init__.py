@@ -6,21 +6,20 @@ function that reads it), and a file in `tests/tables/formats`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.columns import RESPONSES
 from tiebreak.tables.formats import annotation, judges, lists
-from tiebreak.tables.formats.annotation import StudioTasks
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
-from tiebreak.tables.formats.records import Format, Imported, Rows
+from tiebreak.tables.formats.records import Entries, Entry, Format, Imported, Rows
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Found, KeepText, Opened, Records, open_content, open_frame
+from tiebreak.tables.plain import Found, KeepText, Opened, open_content, open_frame
 from tiebreak.tables.source import FORMATS as PLAIN
 from tiebreak.tables.source import Content, TableFiles, opened
 
-__all__ = ["FORMATS", "find", "read_format", "read_texts", "studio_tasks"]
+__all__ = ["FORMATS", "find", "read_format", "read_texts", "records_of"]
 
 FORMATS: tuple[Format, ...] = (*annotation.FORMATS, *judges.FORMATS, *lists.FORMATS)
 WIDE = "wide"
@@ -100,23 +99,18 @@ def read_texts(source: Any, asked: str | None = None) -> dict[Hashable, str] | N
     return texts
 
 
-def studio_tasks(source: Any, wanted: Container[str]) -> StudioTasks | None:
-    """Return the tasks of an export of Label Studio as they are; None of any other file."""
-    found = find(source)
-    if found.format is None or found.format.name != "label-studio":
-        return None
-    tasks = StudioTasks(found.name)
-    for _, _, records in _each(found, None):
-        tasks.add(records, wanted)
-    return tasks
-
-
 def mixed(tool: str, form: Format, plain: str) -> InputError:
     """Describe a file of a tool beside a plain table."""
     return InputError("tool-and-table", file=tool, format=form.title, plain=plain)
 
 
-def _each(found: Found, asked: str | None) -> Iterator[tuple[Opened, Format, Records]]:
+def records_of(found: Found, asked: str | None = None) -> Iterator[Entry]:
+    """Yield the records of a tool's file, or of several."""
+    for _, _, records in _each(found, asked):
+        yield from records()
+
+
+def _each(found: Found, asked: str | None) -> Iterator[tuple[Opened, Format, Entries]]:
     """Yield the file, or each of several, with its format, which all must have."""
     for each in found.files():
         form = format_of(each, asked)
@@ -124,7 +118,11 @@ def _each(found: Found, asked: str | None) -> Iterator[tuple[Opened, Format, Rec
             raise mixed(found.name, found.format, each.name)
         if form is None or each.records is None:
             raise InputError("no-records-of-format", file=each.name, format=asked)
-        yield each, form, each.records
+        yield each, form, _entries(each.records)
+
+
+def _entries(records: Callable[[], Iterator[Any]]) -> Entries:
+    return lambda: (Entry(at, record) for at, record in records())
 
 
 def _refuse_idle(name: str, form: Format, options: ReadingOptions) -> None:

@@ -12,18 +12,17 @@ from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.columns import LABEL
 from tiebreak.tables.formats.records import (
+    ID,
+    NULL,
+    NUMBER,
+    Entries,
+    Entry,
     Format,
-    IdType,
-    Number,
     Rows,
     first_text,
-    need,
-    need_name,
-    optional,
 )
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Head, Record, Records
-from tiebreak.tables.source import RecordPlace
+from tiebreak.tables.plain import Head
 
 LABEL_IN_TEXT = "label in text"  # what a format says that has labels inside of texts
 
@@ -33,15 +32,20 @@ SHORT = 60  # characters; a longer answer is prose, not a label
 UNREADABLE = object()
 
 
-def _read_batch(records: Records, rows: Rows) -> None:
-    find = _finder(rows.options)
-    split = _splitter(rows.options.task_pattern)
+def _is_batch(head: Head) -> bool:
+    return "custom_id" in head.keys and bool({"response", "result"} & {*head.keys})
+
+
+def _read_batch(records: Entries, rows: Rows) -> None:
+    label_in = _label_finder(rows.options)
+    parts_of = _id_splitter(rows.options.task_pattern)
     example = ""
-    n_unreadable = 0
-    for at, record in records():
-        task, of_id = split(at, need(record, "custom_id", IdType, at))
-        for model, run, content in _answers(at, record, rows):
-            label = find(content)
+    n = n_unreadable = 0
+    for record in records():
+        task, of_id = parts_of(record, record.need("custom_id", *ID))
+        for model, run, content in _batch_answers(record, rows):
+            label = label_in(content)
+            n += 1
             if label is UNREADABLE:
                 n_unreadable += 1
                 example = example or content
@@ -49,26 +53,25 @@ def _read_batch(records: Records, rows: Rows) -> None:
             more = dict(of_id)
             if run is not None:  # the number among the choices, and what the id says of the run
                 more["run"] = f"{of_id['run']}.{run}" if "run" in of_id else run
-            rows.add(at, task, model, label, **more)
-    n = len(rows.task)
+            rows.add(record.at, task, model, label, **more)
     is_chosen = rows.options.label_pattern or rows.options.label_pointer
     if n_unreadable and (n_unreadable == n or (not is_chosen and 2 * n_unreadable > n)):
         raise InputError("no-label-in-text", file=rows.name, n=n_unreadable, of=n, text=example)
 
 
-def _splitter(text: str | None) -> Callable[[RecordPlace, Any], tuple[Any, dict[str, Any]]]:
-    """Return a function from an id to the task, and to the run and order that the id tells."""
+def _id_splitter(text: str | None) -> Callable[[Entry, Any], tuple[Any, dict[str, Any]]]:
+    """Return a function from an id to the task, and to the run and order in the id."""
     if text is None:
-        return lambda at, name: (name, {})
+        return lambda record, name: (name, {})
     pattern = _compiled("task_pattern", text)
-    odd = set(pattern.groupindex) - {"task", "run", "order"}
-    if odd or not pattern.groups or (pattern.groupindex and "task" not in pattern.groupindex):
+    names = set(pattern.groupindex)
+    if names - {"task", "run", "order"} or not pattern.groups or (names and "task" not in names):
         raise OptionError("task-pattern-groups", pattern=text)
 
-    def split(at: RecordPlace, name: Any) -> tuple[Any, dict[str, Any]]:
+    def split(record: Entry, name: Any) -> tuple[Any, dict[str, Any]]:
         found = pattern.search(str(name))
         if found is None:
-            raise InputError("task-pattern-misses", at=at, id=name, pattern=text)
+            raise InputError("task-pattern-misses", at=record.at, id=name, pattern=text)
         parts: dict[str, Any] = {role: part for role, part in found.groupdict().items() if part}
         return parts.pop("task", found[1]), parts
 
@@ -82,32 +85,29 @@ def _compiled(option: str, text: str) -> re.Pattern[str]:
         raise OptionError("bad-pattern", option=option, pattern=text, reason=error) from None
 
 
-def _answers(at: RecordPlace, record: Record, rows: Rows) -> Iterator[tuple[str, int | None, str]]:
+def _batch_answers(record: Entry, rows: Rows) -> Iterator[tuple[str, int | None, str]]:
     """Yield model, run (where several answers were asked for) and text of each answer."""
-    if "result" in record:
-        result = need(record, "result", dict, at)
-        if result.get("type") != "succeeded":
-            rows.drop(f"requests that ended as {result.get('type')!r}")
+    if "result" in record.values:
+        result = record.entry("result")
+        if result.values.get("type") != "succeeded":
+            rows.drop(f"requests that ended as {result.values.get('type')!r}")
             return
-        message = need(result, "message", dict, at)
-        parts = need(message, "content", list, at)
-        texts = [optional(part, "text", str, at) or "" for part in parts]
-        yield need_name(message, "model", at), None, "".join(texts)
+        message = result.entry("message")
+        texts = [part.get("text", str) or "" for part in message.entries("content")]
+        yield message.name("model"), None, "".join(texts)
         return
-    response = need(record, "response", (dict, type(None)), at)
-    if record.get("error") or response is None or response.get("status_code", 200) != 200:
+    response = record.need("response", dict, NULL)
+    if record.values.get("error") or not response or response.get("status_code", 200) != 200:
         rows.drop("requests that failed")
         return
-    body = need(response, "body", dict, at)
-    choices = need(body, "choices", list, at)
-    model = need_name(body, "model", at)
+    body = Entry(record.at, response).entry("body")
+    choices = list(body.entries("choices"))
     for number, choice in enumerate(choices):
-        message = need(choice, "message", dict, at)
-        content = need(message, "content", (str, type(None)), at) or ""
-        yield model, number if len(choices) > 1 else None, content
+        content = choice.entry("message").need("content", str, NULL) or ""
+        yield body.name("model"), number if len(choices) > 1 else None, content
 
 
-def _finder(options: ReadingOptions) -> Callable[[str], Any]:
+def _label_finder(options: ReadingOptions) -> Callable[[str], Any]:
     """Return a function from text to label, or to UNREADABLE."""
     if options.label_pattern is not None and options.label_pointer is not None:
         raise OptionError("pattern-and-pointer")
@@ -120,7 +120,7 @@ def _finder(options: ReadingOptions) -> Callable[[str], Any]:
 
         return by_pattern
     if options.label_pointer is None:
-        return _by_itself
+        return _label_by_itself
     pointer = options.label_pointer
     if not pointer.startswith("/"):
         raise OptionError("bad-pointer", pointer=pointer)
@@ -135,19 +135,19 @@ def _finder(options: ReadingOptions) -> Callable[[str], Any]:
                 value = value[int(step)]
             else:
                 return UNREADABLE
-        return value if isinstance(value, str | int | float | bool) else UNREADABLE
+        return value if isinstance(value, str | int | float) else UNREADABLE
 
     return by_pointer
 
 
-def _by_itself(content: str) -> Any:
+def _label_by_itself(content: str) -> Any:
     """Take a short text as the label; of a JSON object the one key that names a label."""
     value = _json_in(content)
     if isinstance(value, Mapping):
         named = [k for k in value if str(k).casefold() in {LABEL.name, *LABEL.others}]
         named = named or [k for k in value if str(k).casefold() in LABEL.weak]
         found = value[named[0]] if len(named) == 1 else UNREADABLE
-        return found if isinstance(found, str | int | float | bool) else UNREADABLE
+        return found if isinstance(found, str | int | float) else UNREADABLE
     text = content.strip()
     return text if text and len(text) <= SHORT and "\n" not in text else UNREADABLE
 
@@ -169,9 +169,9 @@ WORDS = {
     **dict.fromkeys(("a", "model_a", "model_1", "[[a]]", "assistant a"), FIRST),
     **dict.fromkeys(("b", "model_b", "model_2", "[[b]]", "assistant b"), SECOND),
     **dict.fromkeys(("tie", "c", "[[c]]", "draw", "both", "tie (bothbad)"), TIE),
+    **dict.fromkeys(("error", "", "none")),  # no answer
 }
-SWAPPED = {FIRST: SECOND, SECOND: FIRST, TIE: TIE}
-NO_ANSWER = ("error", "", "none")
+SWAPPED = {FIRST: SECOND, SECOND: FIRST}
 
 
 def _is_pairs(head: Head) -> bool:
@@ -179,55 +179,42 @@ def _is_pairs(head: Head) -> bool:
     return models and ("winner" in head.keys or "g1_winner" in head.keys)
 
 
-def _read_pairs(records: Records, rows: Rows) -> None:
-    for at, record in records():
-        ending = ("a", "b") if "model_a" in record else ("1", "2")
-        first, second = (need_name(record, f"model_{e}", at) for e in ending)
+def _read_pairs(records: Entries, rows: Rows) -> None:
+    for record in records():
+        ending = ("a", "b") if "model_a" in record.values else ("1", "2")
+        first, second = (record.name(f"model_{e}") for e in ending)
         is_turned = first > second
         keys = ("question_id", "id", "item", "prompt")
-        question = need_name(record, next((k for k in keys if k in record), "question_id"), at)
-        turn = optional(record, "turn", IdType, at)
+        question = record.name(next((k for k in keys if k in record.values), "question_id"))
+        turn = record.get("turn", *ID)
         parts = [question, " vs ".join(sorted((first, second)))]
         task = composed(parts if turn in (None, "") else [*parts, f"turn {turn}"])
-        judge = need(record, "judge", (str, list), at)
-        if isinstance(judge, list):
-            worker = composed([need_name({"judge": one}, "judge", at) for one in judge])
-        else:
-            worker = need_name(record, "judge", at)
-        for winner, is_swapped in _winners(at, record):
-            label = _verdict(at, winner, first, second)
-            turned = SWAPPED.get(label) if is_turned and label else label
-            order = "BA" if is_turned != is_swapped else "AB"
-            rows.add(at, task, worker, turned, order=order)
+        judges = record.need("judge", str, list)
+        judges = judges if isinstance(judges, list) else [judges]
+        worker = composed([Entry(record.at, {"judge": judge}).name("judge") for judge in judges])
+        # Files of two games hold both, the second turned back by the tool that wrote it.
+        games = ["winner"] if "g1_winner" not in record.values else ["g1_winner", "g2_winner"]
+        for game in games:
+            if game == "g2_winner" and game not in record.values:
+                continue
+            label = _verdict(record, game, first, second)
+            label = SWAPPED.get(label, label) if is_turned and label else label
+            order = "BA" if is_turned != (game == "g2_winner") else "AB"
+            rows.add(record.at, task, worker, label, order=order)
     # The order says nothing where no judge saw any pair both ways: it was drawn, not repeated.
     seen: dict[tuple[Any, Any], Any] = {}
-    orders = rows.more.get("order", [])
-    answers = zip(rows.task, rows.worker, orders, strict=True)
-    if all(seen.setdefault((task, who), order) == order for task, who, order in answers):
-        rows.more.pop("order", None)
+    columns = (rows.columns.get(name, []) for name in ("task", "worker", "order"))
+    if all(seen.setdefault((t, w), order) == order for t, w, order in zip(*columns, strict=True)):
+        rows.columns.pop("order", None)
 
 
-def _winners(at: RecordPlace, record: Record) -> Iterator[tuple[str, bool]]:
-    """Yield each verdict, and whether the two answers were shown the other way round.
-
-    Files of two games hold both, the second already turned back by the tool that wrote it.
-    """
-    if "g1_winner" not in record:
-        yield need(record, "winner", str, at), False
-        return
-    yield need(record, "g1_winner", str, at), False
-    if "g2_winner" in record:
-        yield need(record, "g2_winner", str, at), True
-
-
-def _verdict(at: RecordPlace, winner: str, first: str, second: str) -> str | None:
+def _verdict(record: Entry, game: str, first: str, second: str) -> str | None:
+    winner = record.need(game, str)
     if winner in (first, second):
         return FIRST if winner == first else SECOND
     word = winner.strip().casefold()
-    if word in NO_ANSWER:
-        return None
     if word not in WORDS:
-        raise InputError("no-winner", at=at, value=winner)
+        raise InputError("no-winner", at=record.at, value=winner)
     return WORDS[word]
 
 
@@ -241,29 +228,28 @@ def _is_inspect(head: Head) -> bool:
     return is_log or head.has("id", "epoch", "scores")
 
 
-def _read_inspect(records: Records, rows: Rows) -> None:
+def _read_inspect(records: Entries, rows: Rows) -> None:
     question_of = _scorer_questions(records, rows.options.question)
-    for at, sample in _samples(records, "samples"):
-        task = need(sample, "id", IdType, at)
-        epoch = need(sample, "epoch", int, at)
-        scores = need(sample, "scores", (dict, type(None)), at) or {}
-        if not scores:
+    for sample in _samples(records, "samples"):
+        task = sample.need("id", *ID)
+        epoch = sample.need("epoch", int)
+        scores = Entry(sample.at, sample.need("scores", dict, NULL) or {})
+        if not scores.values:
             rows.drop("samples without a score")
-        for scorer in scores:
-            value = need(need(scores, scorer, dict, at), "value", object, at)
+        for scorer in scores.values:
+            value = scores.entry(scorer).need("value", object)
             named = value.items() if isinstance(value, Mapping) else [(None, value)]
             for name, label in named:
                 if rows.wants(question_of[scorer] if name is None else str(name)):
-                    rows.add(at, task, scorer, label, run=epoch)
-        text = sample.get("input")
-        rows.add_text(task, text if isinstance(text, str) else None)
+                    rows.add(sample.at, task, scorer, label, run=epoch)
+        rows.add_text(task, sample.values.get("input"))
 
 
-def _scorer_questions(records: Records, asked: str | None) -> dict[str, str]:
+def _scorer_questions(records: Entries, asked: str | None) -> dict[str, str]:
     """Return which question each scorer answers: those that share a value answer the same."""
     values: dict[str, set[str]] = {}
-    for _, sample in _samples(records, "samples"):
-        scores = sample.get("scores") if isinstance(sample, Mapping) else None
+    for sample in _samples(records, "samples"):
+        scores = sample.values.get("scores")
         for scorer, score in scores.items() if isinstance(scores, Mapping) else ():
             value = score.get("value") if isinstance(score, Mapping) else None
             seen = values.setdefault(scorer, set())
@@ -282,17 +268,16 @@ def _scorer_questions(records: Records, asked: str | None) -> dict[str, str]:
     return {scorer: ", ".join(members) for members, _ in groups for scorer in members}
 
 
-def _samples(records: Records, key: str) -> Iterator[tuple[RecordPlace, Record]]:
+def _samples(records: Entries, key: str) -> Iterator[Entry]:
     """Yield the samples of a log, or the records where each is a sample already."""
-    for at, record in records():
-        inner: Any = record.get(key)
-        if isinstance(inner, Mapping):
-            inner = need(inner, key, list, at)
-        if inner is None:
-            yield at, record
+    for record in records():
+        if isinstance(record.values.get(key), Mapping):
+            record = record.entry(key)
+        elif record.values.get(key) is None:
+            yield record
             continue
-        for number, sample in enumerate(need({key: inner}, key, list, at), start=1):
-            yield at._replace(number=number), sample
+        for number, sample in enumerate(record.entries(key), start=1):
+            yield sample._replace(at=record.at._replace(number=number))
 
 
 # promptfoo: results with `gradingResult`. A test has several assertions, and passes where promptfoo
@@ -311,70 +296,65 @@ def _is_promptfoo(head: Head) -> bool:
     return isinstance(first, Mapping) and "gradingResult" in first
 
 
-def _read_promptfoo(records: Records, rows: Rows) -> None:
+def _read_promptfoo(records: Entries, rows: Rows) -> None:
     rows.default_question = VERDICT
-    for at, result in _samples(records, "results"):
-        task = _output_name(at, result)
-        grading = need(result, "gradingResult", (dict, type(None)), at)
-        if grading is None:
+    for result in _samples(records, "results"):
+        task = _graded_output(result)
+        if result.need("gradingResult", dict, NULL) is None:
             rows.drop("results without grading")
             continue
+        grading = result.entry("gradingResult")
         if rows.wants(VERDICT):
-            _add_verdict(rows, at, task, "promptfoo", grading)
+            _add_verdict(rows, task, "promptfoo", grading)
         n_by_judge: Counter[str] = Counter()
-        for part in optional(grading, "componentResults", list, at) or []:
-            assertion = optional(part, "assertion", dict, at)
-            if assertion is None:
+        for component in grading.entries("componentResults", is_needed=False):
+            if component.get("assertion", dict) is None:
                 continue  # what a set of assertions comes to; its parts follow
-            kind = optional(assertion, "type", str, at) or "assertion"
+            assertion = component.entry("assertion")
+            kind = assertion.get("type", str) or "assertion"
             if rows.wants(kind):
-                judge = _grader(at, assertion, kind)
+                judge = _grader(assertion, kind)
                 more = {"run": n_by_judge[judge]} if n_by_judge[judge] else {}
                 n_by_judge[judge] += 1
-                _add_verdict(rows, at, task, judge, part, **more)
-        rows.add_text(task, first_text(optional(result, "vars", dict, at) or {}))
+                _add_verdict(rows, task, judge, component, **more)
+        rows.add_text(task, first_text(result.get("vars", dict) or {}))
 
 
-def _add_verdict(
-    rows: Rows, at: RecordPlace, task: str, judge: str, part: Record, **more: Any
-) -> None:
-    passed = need(part, "pass", bool, at)
-    score = optional(part, "score", Number, at)
-    if score is not None and not 0 <= score <= 1:
-        score = None
-    # A score is low where an answer failed; confidence is in the verdict.
-    confidence = None if score is None else float(score if passed else 1.0 - score)
-    rows.add(at, task, judge, "pass" if passed else "fail", confidence=confidence, **more)
+def _add_verdict(rows: Rows, task: str, judge: str, part: Entry, **more: Any) -> None:
+    passed = part.need("pass", bool)
+    score = part.get("score", *NUMBER)
+    confidence = None
+    if score is not None and 0 <= score <= 1:
+        # A score is low where an answer failed; confidence is in the verdict.
+        confidence = float(score if passed else 1.0 - score)
+    rows.add(part.at, task, judge, "pass" if passed else "fail", confidence=confidence, **more)
 
 
-def _output_name(at: RecordPlace, result: Record) -> str:
+def _graded_output(result: Entry) -> str:
     """Name what was graded: the output of a provider for a prompt and a test."""
-    provider = optional(result, "provider", (str, dict), at)
-    name = optional(provider, "id", str, at) if isinstance(provider, Mapping) else provider
-    test = optional(result, "testIdx", int, at)
-    prompt = optional(result, "promptIdx", int, at) or 0
-    number = at.number if test is None else test
-    return composed((f"test {number}", name or "provider", f"prompt {prompt}"))
+    test = result.get("testIdx", int)
+    prompt = result.get("promptIdx", int) or 0
+    number = result.at.number if test is None else test
+    return composed((f"test {number}", _provider(result) or "provider", f"prompt {prompt}"))
 
 
-def _grader(at: RecordPlace, assertion: Record, kind: str) -> str:
+def _grader(assertion: Entry, kind: str) -> str:
     """Name who graded: the model that did, else the metric, else the type and its value."""
-    grader = optional(assertion, "provider", (str, dict), at)
-    if isinstance(grader, Mapping):
-        grader = optional(grader, "id", str, at)
-    metric = optional(assertion, "metric", str, at)
-    value = assertion.get("value")
-    return str(grader or metric or (kind if value is None else f"{kind}: {str(value)[:60]}"))
+    value = assertion.values.get("value")
+    by_value = kind if value is None else f"{kind}: {str(value)[:60]}"
+    return _provider(assertion) or assertion.get("metric", str) or by_value
+
+
+def _provider(part: Entry) -> str | None:
+    """Return the name of a model, which may stand in an object."""
+    provider = part.get("provider", str, dict)
+    if isinstance(provider, dict):
+        provider = Entry(part.at, provider).get("id", str)
+    return None if provider is None else str(provider)
 
 
 FORMATS = (
-    Format(
-        "batch-api",
-        "batch API output",
-        lambda head: head.has("custom_id", "response") or head.has("custom_id", "result"),
-        _read_batch,
-        (LABEL_IN_TEXT,),
-    ),
+    Format("batch-api", "batch API output", _is_batch, _read_batch, can_choose=(LABEL_IN_TEXT,)),
     Format("mt-bench", "MT-Bench pairs", _is_pairs, _read_pairs),
     Format("inspect", "Inspect log", _is_inspect, _read_inspect),
     Format("promptfoo", "promptfoo results", _is_promptfoo, _read_promptfoo),
