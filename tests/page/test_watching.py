@@ -34,12 +34,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 
 def test_the_list_begins_with_the_tasks_in_most_doubt(desk: Desk) -> None:
-    found = listing(desk, desk.last_fit(), {})
+    found = listing(desk, {})
     assert found["n_found"] == 60
     assert found["n_pages"] == 3
     shares = [row["probability"] for row in found["rows"]]
     assert shares == sorted(shares)
-    last = listing(desk, desk.last_fit(), {"page": "99"})
+    last = listing(desk, {"page": "99"})
     assert len(last["rows"]) == 20
     assert last["rows"][-1]["probability"] >= shares[-1]
 
@@ -62,14 +62,14 @@ def test_labels_that_differ_from_the_vote_are_counted(desk: Desk) -> None:
 
 def test_the_list_is_searched_by_words_class_probability_and_worker(desk: Desk) -> None:
     def rows(**query: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = listing(desk, desk.last_fit(), query)["rows"]
+        found: list[dict[str, Any]] = listing(desk, query)["rows"]
         return found
 
     assert [row["text"] for row in rows(words="NUMBER 17")] == ["text number 17"]
     name = desk.job.responses.classes[1]
     assert {row["label"] for row in rows(label="1")} == {name}
     assert all(row["probability"] <= 0.6 for row in rows(high="0.6"))
-    assert listing(desk, desk.last_fit(), {"high": "0.6"})["n_found"] < 60
+    assert listing(desk, {"high": "0.6"})["n_found"] < 60
     worker = str(desk.job.responses.workers[0])
     theirs = rows(worker=worker)
     assert theirs

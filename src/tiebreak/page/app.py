@@ -8,7 +8,6 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -40,6 +39,8 @@ from tiebreak.report import charts
 from tiebreak.templating import environment
 from tiebreak.wording import counted
 
+Handler = Callable[[Request], Response]
+
 TEMPLATES = environment("tiebreak.page")
 mimetypes.add_type("text/javascript", ".js")  # some Windows machines say text/plain
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"  # a picture runs nothing
@@ -50,25 +51,26 @@ SWITCH = 0.0005  # seconds after which a fit lets a request go on, instead of 0.
 KEPT_ALIVE = 15  # seconds that an idle connection stays open
 
 
-class _Pages:
-    """What answers requests."""
+class Pages:
+    """What answers requests. Handlers run in threads.
+
+    They find the visitor, and the fields of the form or of the query, in `request.state`.
+    """
 
     def __init__(self, room: Room) -> None:
         self.room = room
         self.desk = room.desk
 
     def routes(self) -> list[Route | Mount]:
-        people: list[tuple[str, str, Callable[[Request], Response]]] = [
-            ("GET", "/ask", partial(self.act, "ask")),
-            ("POST", "/answer", partial(self.act, "answer")),
-            ("POST", "/skip", partial(self.act, "skip")),
-            ("POST", "/undo", partial(self.act, "undo")),
-            ("POST", "/keep", partial(self.act, "keep")),
+        """Return which address does what; first those that anybody may open."""
+        people: list[tuple[str, str, Handler]] = [
+            *(("POST", f"/{what}", self.act) for what in ("answer", "skip", "undo", "keep")),
+            ("GET", "/ask", self.act),
             ("GET", "/why", self.why),
             ("GET", "/changed", self.changed),
             ("GET", "/media/{path:path}", self.media),
         ]
-        leads = [
+        leads: list[tuple[str, str, Handler]] = [
             ("GET", "/watch", self.watch),
             ("GET", "/progress", self.progress),
             ("GET", "/tasks", self.tasks),
@@ -84,20 +86,20 @@ class _Pages:
             Route("/charts.css", lambda _: Response(charts.stylesheet(), media_type="text/css")),
             Route(LOGIN, self.invitation, methods=["GET"]),
             Route(LOGIN, self.join, methods=["POST"]),
-            Route("/", self.ask, methods=["GET"]),
-            Route("/name", self._for(self.name, lead=True, named=False), methods=["POST"]),
+            Route("/", self.start, methods=["GET"]),
+            Route("/name", self._for(self.name, is_lead=True, is_named=False), methods=["POST"]),
             *(Route(path, self._for(do), methods=[method]) for method, path, do in people),
-            *(Route(path, self._for(do, lead=True), methods=[m]) for m, path, do in leads),
+            *(Route(path, self._for(do, is_lead=True), methods=[m]) for m, path, do in leads),
         ]
 
     def _for(
-        self, handler: Callable[[Request], Response], *, lead: bool = False, named: bool = True
-    ) -> Callable[[Request], Response]:
-        """Let in those who may use an address.
-
-        Handlers run in threads, and find the visitor and the fields of the form, or of the query,
-        in `request.state`.
-        """
+        self,
+        handler: Handler,
+        *,
+        is_lead: bool = False,
+        is_named: bool = True,
+    ) -> Handler:
+        """Let in those who may use an address."""
 
         def checked(request: Request) -> Response:
             visitor: Visitor | None = request.scope["visitor"]
@@ -105,9 +107,9 @@ class _Pages:
                 raise PageError("not-let-in", status=403)
             if not self.room.admits(visitor):
                 raise PageError("used-invitation", status=403)
-            if named and visitor.who is None:
+            if is_named and visitor.who is None:
                 return RedirectResponse("/", status_code=303)
-            if lead and not visitor.is_lead:
+            if is_lead and not visitor.is_lead:
                 raise PageError("leads-only", status=403)
             request.state.visitor = visitor
             request.state.form = read_form(request)
@@ -124,7 +126,7 @@ class _Pages:
         """
         signed = request.query_params.get("invitation", "")
         who, _ = self._invited(signed)
-        return self._page("join.html", who=who, invitation=signed)
+        return page("join.html", room=self.room, visitor=None, who=who, invitation=signed)
 
     def join(self, request: Request) -> Response:
         who, key = self._invited(read_form(request).get("invitation", ""))
@@ -139,22 +141,17 @@ class _Pages:
                 return who, key
         raise PageError("bad-invitation", status=403)
 
-    def ask(self, request: Request) -> Response:
+    def start(self, request: Request) -> Response:
         """Show the question; first let in whoever brings the token."""
         said = request.query_params.get("token")
         if said is None:
-            return self._for(self._ask, named=False)(request)
+            return self._for(self.ask, is_named=False)(request)
         if not self.room.tokens.is_token(said):
             raise PageError("old-address", status=403)
         known: Visitor | None = request.scope["visitor"]
         visitor = self.room.tokens.new_visitor(known and known.who, is_lead=True)
         # Not a redirect: after a click on another site a browser would not send a strict cookie.
-        return self._with_cookie(request, visitor, self._page("welcome.html"))
-
-    def _ask(self, request: Request) -> Response:
-        if request.state.visitor.who is None:
-            return self._page("name.html", problem="", is_in_use=False)
-        return self._page("ask.html", request, **self.room.act(request.state.visitor))
+        return self._with_cookie(request, visitor, page("welcome.html", visitor=None))
 
     def name(self, request: Request) -> Response:
         visitor, form = request.state.visitor, request.state.form
@@ -167,9 +164,8 @@ class _Pages:
             self.room.take_name(visitor, who, again="again" in form)
         except PageError as error:
             is_in_use = error.code == "name-in-use"
-            shown = self._page("name.html", problem=str(error), is_in_use=is_in_use)
-            shown.status_code = error.status
-            return shown
+            shown = {"problem": str(error), "is_in_use": is_in_use, "visitor": None}
+            return page("name.html", error.status, **shown)
         named = visitor._replace(who=who)
         return self._with_cookie(request, named, RedirectResponse("/", status_code=303))
 
@@ -186,7 +182,13 @@ class _Pages:
 
     # Answering
 
-    def act(self, what: str, request: Request) -> Response:
+    def ask(self, request: Request) -> Response:
+        if request.state.visitor.who is None:
+            return page("name.html", problem="", is_in_use=False, visitor=None)
+        return self._page("ask.html", request, **self.room.act(request.state.visitor))
+
+    def act(self, request: Request) -> Response:
+        what = request.url.path.removeprefix("/")
         screen = self.room.act(request.state.visitor, what, request.state.form)
         if not has_script(request):
             return RedirectResponse("/", status_code=303)
@@ -196,19 +198,19 @@ class _Pages:
         visitor = request.state.visitor
         if not self.room.may_see_why(visitor):
             raise PageError("leads-only", status=403)
-        reasons = self.room.why(visitor, request.state.form.get("question", ""))
-        return self._page("why.html", request, reasons=reasons, back="/")
+        tasks = self.room.question(request.state.form, visitor).tasks
+        return self._page("why.html", request, reasons=map(self.room.reason, tasks), back="/")
 
     def explain(self, request: Request) -> Response:
-        reasons = [self.room.reason(self.desk.job.responses.tasks[self._task(request)])]
-        return self._page("why.html", request, reasons=reasons, back="/watch")
+        task = self.desk.job.responses.tasks[self._task(request)]
+        return self._page("why.html", request, reasons=[self.room.reason(task)], back="/watch")
 
     def changed(self, request: Request) -> Response:
         """Say how many labels changed, once there is a fit that knows more."""
         since = whole(request.state.form, "since", "0")
         history = self.desk.fits.history[since:]
         n = sum(point.n_changed for point in history) if history else None
-        return self._page("changed.html", since=since, n_changed=n, is_first=False)
+        return page("changed.html", since=since, n_changed=n, is_first=False)
 
     def media(self, request: Request) -> Response:
         path = self.room.contents.file(request.path_params["path"])
@@ -221,25 +223,19 @@ class _Pages:
 
     def watch(self, request: Request, said: str = "", about: object = None) -> Response:
         """Show how far the labels are; `said`: what was done to a label just now."""
+        shown = {**watch.outlook(self.desk), **self._listed(request), "said": said, "about": about}
         follows = request.query_params.get("follow") == "1"
-        shown = {"outlook": self._outlook(), "follows": follows, "said": said, "about": about}
-        return self._page("watch.html", request, **shown, **self._listed(request))
+        return self._page("watch.html", request, **shown, follows=follows)
 
     def progress(self, request: Request) -> Response:
-        return self._page("progress.html", outlook=self._outlook(), follows=True)
+        return page("progress.html", **watch.outlook(self.desk), follows=True)
 
     def tasks(self, request: Request) -> Response:
-        return self._page("tasks.html", **self._listed(request))
-
-    def _outlook(self) -> dict[str, Any]:
-        with self.desk.lock:
-            return watch.outlook(self.desk)
+        return page("tasks.html", **self._listed(request))
 
     def _listed(self, request: Request) -> dict[str, Any]:
         """Return the tasks that the query asks for, and links to the pages around."""
-        with self.desk.lock:
-            fit = self.desk.last_fit()
-        found = watch.listing(self.desk, fit, request.query_params)
+        found = watch.listing(self.desk, request.query_params)
         kept = {name: value for name, value in found["wanted"].items() if value is not None}
         return {
             **found,
@@ -268,19 +264,17 @@ class _Pages:
 
     def people(self, request: Request, made: Iterable[tuple[str, str]] = ()) -> Response:
         """Show who answers how much and how well; `made`: new invitations."""
-        with self.desk.lock:
-            found = watch.people(self.desk)
         base = f"{request.url.scheme}://{request.headers['host']}{LOGIN}?invitation="
         invited = [(who, base + signed) for who, signed in made]
-        return self._page("people.html", request, people=found, invited=invited)
+        return self._page("people.html", request, people=watch.people(self.desk), invited=invited)
 
     def invite(self, request: Request) -> Response:
         form = request.state.form
         lines = [line for line in form.get("who", "").splitlines() if line.strip()]
-        names = {clean_name(line): None for line in lines}
-        known = [who for who in names if who is not None]
-        if None in names or not known:
+        names = [clean_name(line) for line in lines]
+        if not names or None in names:
             raise PageError("bad-name", status=400, most=MOST_NAME)
+        known = list(dict.fromkeys(filter(None, names)))
         return self.people(request, self.room.invite(known, again="again" in form))
 
     def download(self, request: Request) -> Response:
@@ -292,11 +286,9 @@ class _Pages:
         data = watch.download(self.desk, table, form)
         return Response(data, media_type=watch.FORMATS[form], headers=headers)
 
-    def _page(self, template: str, request: Request | None = None, **values: Any) -> HTMLResponse:
-        shared: dict[str, Any] = {"room": self.room, "visitor": None, "is_part": False}
-        if request is not None:
-            shared |= {"visitor": request.state.visitor, "is_part": has_script(request)}
-        return page(template, **shared, **values)
+    def _page(self, template: str, request: Request, **values: Any) -> HTMLResponse:
+        known = {"room": self.room, "visitor": request.state.visitor}
+        return page(template, **known, is_part=has_script(request), **values)
 
 
 def has_script(request: Request) -> bool:
@@ -381,8 +373,7 @@ def bind(host: str, port: int) -> socket.socket:
 def address(listening: socket.socket, host: str) -> str:
     """Return where a browser finds the server."""
     name = "127.0.0.1" if host in ("0.0.0.0", "::") else host
-    shown = f"[{name}]" if ":" in name else name
-    return f"http://{shown}:{listening.getsockname()[1]}"
+    return f"http://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
 
 
 def run(
@@ -390,7 +381,7 @@ def run(
 ) -> None:
     """Serve until a signal ends it; the desk must have been started."""
     handlers: dict[Any, Any] = dict.fromkeys((HTTPException, TiebreakError, Exception), refused)
-    app = Starlette(routes=_Pages(room).routes(), exception_handlers=handlers)
+    app = Starlette(routes=Pages(room).routes(), exception_handlers=handlers)
     remote = room.contents.allows_remote
     guard = Guard(app, room.tokens, hosts, is_local=is_local, allows_remote=remote)
     sys.setswitchinterval(SWITCH)

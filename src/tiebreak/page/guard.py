@@ -96,11 +96,6 @@ class Tokens:
         """Return the cookie of a visitor."""
         return self.signed("cookie", list(visitor))
 
-    def visitor(self, cookie: str | None) -> Visitor | None:
-        """Return whose cookie this is; None if it is not from this server."""
-        found = self.read("cookie", cookie)
-        return None if found is None else Visitor(*found)
-
     def signed(self, purpose: str, value: Any) -> str:
         """Return a value as text that only this server can have made."""
         body = json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
@@ -172,7 +167,8 @@ class Guard:
         try:
             request = Request(scope)
             self._check(request.method, request.headers)
-            scope["visitor"] = self._tokens.visitor(request.cookies.get(COOKIE))
+            cookie = self._tokens.read("cookie", request.cookies.get(COOKIE))
+            scope["visitor"] = None if cookie is None else Visitor(*cookie)
             self._check_rate(scope)
             with self._at_once(scope["visitor"]):
                 scope["body"] = await _read_body(receive, _most_body(scope))
@@ -235,9 +231,7 @@ class Guard:
         try:
             yield
         finally:
-            self._running[visitor.run] -= 1
-            if not self._running[visitor.run]:
-                del self._running[visitor.run]
+            self._running -= Counter([visitor.run])
 
     def _with_headers(self, send: Send) -> Send:
         async def outgoing(message: Message) -> None:
@@ -305,21 +299,25 @@ class TimedProtocol(H11Protocol):
         super().connection_made(transport)
         self.began = self.loop.time()
         self._deadline: asyncio.TimerHandle | None = None
-        self._start_clock()
+        self._set_clock(runs=True)
         _make_room(self.connections, self)
 
     def data_received(self, data: bytes) -> None:
         """Stop the clock when a request is complete, start it when another begins."""
         super().data_received(data)
-        if not self.is_incomplete():
-            self._stop_clock()
-        elif self._deadline is None:
-            self._start_clock()
+        self._set_clock(runs=self.is_incomplete())
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
-        self._stop_clock()
+        self._set_clock(runs=False)
         super().connection_lost(exc)
+
+    def _set_clock(self, *, runs: bool) -> None:
+        if runs and self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_WITHIN, self.transport.close)
+        elif not runs and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def is_incomplete(self) -> bool:
         """Return whether the rest of a request, or all of the next one, has still to come."""
@@ -327,21 +325,12 @@ class TimedProtocol(H11Protocol):
 
     def holder(self) -> str:
         """Return who holds this connection: the visitor that the guard found, or an address."""
-        scope: dict[str, Any] = dict(self.scope or {})
-        visitor: Visitor | None = scope.get("visitor")
+        visitor: Any = dict(self.scope or {}).get("visitor")
         if visitor is not None:
             return f"visitor {visitor.run}"
         host = self.client[0] if self.client else "?"
         # A client with one address of IPv6 has all that begin with the same 64 bits.
         return ":".join(host.split(":")[:4]) if ":" in host else host
-
-    def _start_clock(self) -> None:
-        self._deadline = self.loop.call_later(REQUEST_WITHIN, self.transport.close)
-
-    def _stop_clock(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
 
 def _make_room(connections: Iterable[Any], newcomer: TimedProtocol) -> None:

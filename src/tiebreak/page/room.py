@@ -1,8 +1,4 @@
-"""The room: who sits at the desk, what each person sees next, and what a task looks like.
-
-Every method holds the lock of the desk while it looks or writes, which takes milliseconds: fits
-run elsewhere.
-"""
+"""The room: who sits at the desk, what each person sees next, and what a task looks like."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import numpy as np
 from markupsafe import Markup
 
 from tiebreak.ask import Answer, Desk, Question, Session
@@ -133,7 +130,11 @@ def _is_remote(name: str) -> bool:
 
 
 class Room:
-    """What all requests share."""
+    """What all requests share.
+
+    Every method holds the lock of the desk while it looks or writes, which takes milliseconds: fits
+    run elsewhere.
+    """
 
     def __init__(
         self,
@@ -157,11 +158,7 @@ class Room:
     def take_name(self, visitor: Visitor, who: str, *, again: bool) -> None:
         """Give a lead their name; `again`: they confirm that they are the lead of that name."""
         with self.desk.lock:
-            seat = self._seats.get(who)
-            if seat is not None and not seat.is_lead:
-                raise PageError("name-of-guest", who=who)
-            if self._is_in_use(who) and not again:
-                raise PageError("name-in-use", who=who)
+            self._refuse_in_use(who, "name-of-guest", is_lead=True, again=again)
             self._set_seat(Seat(who, visitor.run, None, is_lead=True))
 
     def invite(self, names: list[str], *, again: bool) -> list[tuple[str, str]]:
@@ -171,15 +168,19 @@ class Room:
         """
         with self.desk.lock:
             for who in names:
-                seat = self._seats.get(who)
-                if seat is not None and seat.is_lead:
-                    raise PageError("name-of-lead", who=who)
-                if self._is_in_use(who) and not again:
-                    raise PageError("name-in-use", who=who)
+                self._refuse_in_use(who, "name-of-lead", is_lead=False, again=again)
             keys = {who: secrets.token_hex(8) for who in names}
             for who, key in keys.items():
                 self._set_seat(Seat(who, None, key, is_lead=False))
         return [(who, self.tokens.signed("invitation", [who, key])) for who, key in keys.items()]
+
+    def _refuse_in_use(self, who: str, code: str, *, is_lead: bool, again: bool) -> None:
+        """Refuse the name of somebody in the other role, and one in use unless it is confirmed."""
+        seat = self._seats.get(who)
+        if seat is not None and seat.is_lead != is_lead:
+            raise PageError(code, who=who)
+        if not again and (seat or any(each.who == who for each in self.desk.answers())):
+            raise PageError("name-in-use", who=who)
 
     def join(self, who: str, key: str, visitor: Visitor | None) -> Visitor | None:
         """Let in an invited person: the first browser that comes, and that one again."""
@@ -198,11 +199,10 @@ class Room:
         """Return whether a visitor still has their name: a new invitation gives it to another."""
         if visitor.is_lead or visitor.who is None:
             return visitor.is_lead
-        seat = self._seats.get(visitor.who)
-        if seat is None:  # the file was restored from a copy that is older than the cookie
-            with self.desk.lock:
-                seat = self._seats.get(visitor.who)
-                seat = seat or Seat(visitor.who, visitor.run, None, is_lead=False)
+        with self.desk.lock:
+            seat = self._seats.get(visitor.who)
+            if seat is None:  # the file was restored from a copy that is older than the cookie
+                seat = Seat(visitor.who, visitor.run, None, is_lead=False)
                 self._set_seat(seat)
         return not seat.is_lead and seat.run == visitor.run
 
@@ -210,13 +210,9 @@ class Room:
         """Return whether somebody may see votes, workers and probabilities."""
         return visitor.is_lead or self._shows_why
 
-    def _is_in_use(self, who: str) -> bool:
-        return who in self._seats or any(each.who == who for each in self.desk.answers())
-
     def _set_seat(self, seat: Seat) -> None:
-        storage = self.desk.storage
-        with storage.writing():
-            storage.set_seat(seat)
+        with self.desk.storage.writing():
+            self.desk.storage.set_seat(seat)
         self._seats[seat.who] = seat
 
     # Answers
@@ -233,11 +229,11 @@ class Room:
             session = self._session(visitor)
             said, about = "", None
             if what == "answer":
-                question = self._question(form.get("question", ""), visitor)
+                question = self.question(form, visitor)
                 about = session.answer(question, _choice(question, form.get("says", "")))
                 said = "unsure" if about.says == "unsure" else "kept"
             elif what == "skip":
-                session.skip(self._question(form.get("question", ""), visitor))
+                session.skip(self.question(form, visitor))
                 said = "skipped"
             elif what == "undo":
                 about = session.undo(self._own(visitor, form) if "answer" in form else None)
@@ -249,25 +245,43 @@ class Room:
                 self.desk.wake(visitor.who)
             return self._screen(session, said) | {"about": about}
 
-    def why(self, visitor: Visitor, signed: str) -> list[dict[str, Any]]:
-        """Return what is believed of the tasks of a question, and who voted for what."""
-        with self.desk.lock:
-            question = self._question(signed, visitor)
-        return [self.reason(task) for task in question.tasks]
+    def _screen(self, session: Session, said: str) -> dict[str, Any]:
+        """Return a question, a contradiction to settle, or why there is nothing."""
+        question = finished = None
+        found = session.contradiction()
+        progress = session.progress()
+        # Where answers count as fallible, error rates are learnt from people who disagree: nobody
+        # is talked out of that. Contradictions with their own answers they settle.
+        if found is not None and progress.is_soft:
+            found = found if any(each.who == session.who for each in found.earlier) else None
+        if found is None:
+            is_sure = progress.asked >= LEAST_ANSWERED and progress.wrong < IN_DOUBT
+            if is_sure and progress.finished is None and said != "undone":
+                finished = "sure"  # although there are questions to ask
+            elif (question := session.next()) is None and not session.is_waiting():
+                finished = session.progress().finished or "nothing"
+        return {
+            "progress": session.progress(),
+            "question": question,
+            "choices": None if question is None else choices_of(question),
+            "contradiction": found,
+            "finished": finished,
+            "said": said,
+            "n_fits": len(self.desk.fits.history),
+        }
 
     def reason(self, task: Hashable) -> dict[str, Any]:
         """Return what is believed of a task, who voted for what, and what moved the label."""
         job = self.desk.job
         with self.desk.lock:
             fit = self.desk.last_fit()
-        row = fit.q[job.code_of(task)]
+        q = fit.q[job.code_of(task)]
+        votes = job.votes(task)
         rows = []
-        for code in row.argsort()[::-1][:MOST_CLASSES].tolist():
+        for code in np.argsort(-q, kind="stable")[:MOST_CLASSES].tolist():
             label = job.responses.classes[code]
-            workers = [vote.worker for vote in job.votes(task) if vote.label == label]
-            rows.append((label, float(row[code]), workers))
-        sentences = fit.model.explain(task).sentences
-        return {"task": task, "rows": rows, "sentences": sentences}
+            rows.append((label, float(q[code]), [v.worker for v in votes if v.label == label]))
+        return {"task": task, "rows": rows, "sentences": fit.model.explain(task).sentences}
 
     def sign(self, question: Question, visitor: Visitor) -> str:
         """Return a question as the form of one person carries it; nobody else can answer it.
@@ -278,8 +292,9 @@ class Room:
         said = [question.kind, task, other or label or "", question.token, visitor.who]
         return self.tokens.signed("question", said)
 
-    def _question(self, signed: str, visitor: Visitor) -> Question:
-        match self.tokens.read("question", signed):
+    def question(self, form: Mapping[str, str], visitor: Visitor) -> Question:
+        """Return the question that a form carries, if it was asked of this person."""
+        match self.tokens.read("question", form.get("question", "")):
             case [str(kind), str(left), str(other), str(token), str(who)]:
                 pass
             case _:
@@ -290,38 +305,13 @@ class Room:
         known = {"same": job.code, "is": job.class_code}.get(kind)
         if left not in job.code or (known is not None and other not in known):
             raise PageError("question-of-other-job")
-        question = self._session(visitor).question(
-            job.name(left),
-            job.name(other) if kind == "same" else None,
-            label=job.class_name(other) if kind == "is" else None,
-        )
+        with self.desk.lock:
+            question = self._session(visitor).question(
+                job.name(left),
+                job.name(other) if kind == "same" else None,
+                label=job.class_name(other) if kind == "is" else None,
+            )
         return replace(question, token=token)
-
-    def _screen(self, session: Session, said: str) -> dict[str, Any]:
-        """Return a question, a contradiction to settle, or why there is nothing."""
-        question = finished = None
-        found = session.contradiction()
-        # Where answers count as fallible, error rates are learnt from people who disagree: nobody
-        # is talked out of that. Contradictions with their own answers they settle.
-        progress = session.progress()
-        if found is not None and progress.is_soft:
-            found = found if any(each.who == session.who for each in found.earlier) else None
-        is_sure = progress.asked >= LEAST_ANSWERED and progress.wrong < IN_DOUBT
-        if found is not None:
-            pass
-        elif is_sure and progress.finished is None and said != "undone":
-            finished = "sure"  # although there are questions to ask
-        elif (question := session.next()) is None and not session.is_waiting():
-            finished = session.progress().finished or "nothing"
-        return {
-            "progress": session.progress(),
-            "question": question,
-            "choices": None if question is None else choices_of(question),
-            "contradiction": found,
-            "finished": finished,
-            "said": said,
-            "n_fits": len(self.desk.fits.history),
-        }
 
     def _session(self, visitor: Visitor) -> Session:
         session = self._sessions.pop(visitor.run, None)
@@ -344,11 +334,9 @@ class Room:
 
     def set_label(self, visitor: Visitor, task: Hashable, label: Hashable) -> Answer:
         """Set a label as known, in place of one that was set before."""
-        job = self.desk.job
-        with self.desk.lock:
-            if job.code_of(task) in job.given_labels():
+        with self.desk.lock, self._by_hand(visitor) as session:
+            if self.desk.job.code_of(task) in self.desk.job.given_labels():
                 raise PageError("label-given", task=task)
-            session = self._by_hand(visitor)
             for answer in self.by_hand():
                 if answer.left == task:
                     session.undo(answer)
@@ -358,21 +346,21 @@ class Room:
 
     def unset_label(self, visitor: Visitor, id: int) -> Answer | None:
         """Take back a label that was set as known."""
-        with self.desk.lock:
+        with self.desk.lock, self._by_hand(visitor) as session:
             if id not in {answer.id for answer in self.by_hand()}:
                 raise PageError("label-gone")
-            undone = self._by_hand(visitor).undo(id)
+            undone = session.undo(id)
             self.desk.wake(visitor.who)
         return undone
+
+    def _by_hand(self, visitor: Visitor) -> Session:
+        return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
 
     def by_hand(self) -> list[Answer]:
         """Return the labels that were set as known, the last first."""
         with self.desk.lock:
             made = self.desk.log.answers
             return [each for each in self.desk.answers() if made[each.id].is_by_hand][::-1]
-
-    def _by_hand(self, visitor: Visitor) -> Session:
-        return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
 
 
 def _choice(question: Question, choice: str) -> Hashable:

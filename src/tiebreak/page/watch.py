@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from tiebreak import tables
 from tiebreak.ask import Desk
-from tiebreak.ask.fitting import SessionFit
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
 from tiebreak.estimators.committee import vote_of_each
@@ -30,17 +29,19 @@ TABLES = ("labels", "links", "known")
 
 
 def outlook(desk: Desk) -> dict[str, Any]:
-    """Return where a session stands and how it goes on; hold `desk.lock`."""
-    progress = desk.progress()
-    points = list(desk.fits.history)
+    """Return where a session stands and how it goes on."""
+    with desk.lock:
+        progress, fit = desk.progress(), desk.last_fit()
+        points = list(desk.fits.history)
+        per_hour = pace(desk.log.answers.values())
     allowed = None if desk.target is None else (1.0 - desk.target) * progress.n_tasks
-    left = None  # questions until the target is met or the budget used up, as it looks now
-    if allowed is not None:
-        left = questions_to(points, allowed)
+    # Questions until the target is met or the budget used up, as it looks now.
+    left = None if allowed is None else questions_to(points, allowed)
     if desk.budget is not None:
         of_budget = float(max(desk.budget - progress.asked, 0))
         left = of_budget if left is None else min(left, of_budget)
-    per_hour = pace(desk.log.answers.values())
+    label = fit.model.labels_.label
+    vote = vote_of_each(fit.model.responses_)  # below 0 where classes tie for it
     return {
         "progress": progress,
         "allowed": allowed,
@@ -48,15 +49,9 @@ def outlook(desk: Desk) -> dict[str, Any]:
         "per_hour": per_hour,
         "hours_left": left / per_hour if left is not None and per_hour else None,
         "n_changed": points[-1].n_changed if points else 0,
-        "n_from_vote": _n_from_vote(desk.last_fit()),
+        "n_from_vote": int(((vote >= 0) & (vote != label)).sum()),
         "curve": _curve(points),
     }
-
-
-def _n_from_vote(fit: SessionFit) -> int:
-    """Return how many labels differ from the majority vote; where classes tie for it, none does."""
-    vote = vote_of_each(fit.model.responses_)
-    return int(((vote >= 0) & (vote != fit.model.labels_.label)).sum())
 
 
 def _curve(points: list[FitPoint]) -> Markup:
@@ -104,8 +99,8 @@ def pace(answers: Iterable[Event], now: datetime | None = None) -> float:
     return len(recent) / hours
 
 
-def listing(desk: Desk, fit: SessionFit, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of the tasks that a query asks for, those in most doubt first; needs no lock.
+def listing(desk: Desk, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the tasks that a query asks for, those in most doubt first.
 
     `words` are looked for in ids and texts, `label` is the place of a class, `low` and `high` are
     of the probability.
@@ -118,6 +113,8 @@ def listing(desk: Desk, fit: SessionFit, query: Mapping[str, str]) -> dict[str, 
         "high": _share(query, "high", 1.0),
         "label": None,
     }
+    with desk.lock:
+        fit = desk.last_fit()
     label = fit.model.labels_.label
     probability = fit.q[np.arange(len(label)), label]
     is_wanted = (probability >= wanted["low"]) & (probability <= wanted["high"])
@@ -160,19 +157,27 @@ def _share(query: Mapping[str, str], name: str, default: float) -> float:
 
 
 def people(desk: Desk) -> list[dict[str, Any]]:
-    """Return what each person did, the busiest first; hold `desk.lock`."""
-    fit = desk.last_fit()
-    rates = desk.error_rates()
+    """Return what each person did, the busiest first."""
     by_person: dict[str, list[Event]] = {}
-    for event in desk.log.answers.values():
-        if not event.is_by_hand:
-            by_person.setdefault(event.who, []).append(event)
+    with desk.lock:
+        label = desk.last_fit().model.labels_.label
+        rates = desk.error_rates()
+        for event in desk.log.answers.values():
+            if not event.is_by_hand:
+                by_person.setdefault(event.who, []).append(event)
+
+    def is_contradicted(event: Event) -> bool:
+        left, right, named = desk.job.codes(event)
+        other = label[right] if event.is_link else named
+        is_yes = event.kind not in ("different", "no")
+        return event.is_evidence and bool(label[left] == other) != is_yes
+
     found = [
         {
             "who": who,
             "n_answers": len(said),
             "n_unsure": sum(not event.is_evidence for event in said),
-            "n_contradicted": sum(_is_contradicted(desk, fit, event) for event in said),
+            "n_contradicted": sum(map(is_contradicted, said)),
             "error_rate": rates.get(who),
             "seconds": [event.seconds for event in said if event.seconds is not None],
             "last": max(event.at for event in said),
@@ -180,18 +185,6 @@ def people(desk: Desk) -> list[dict[str, Any]]:
         for who, said in by_person.items()
     ]
     return sorted(found, key=lambda each: (-each["n_answers"], each["who"]))
-
-
-def _is_contradicted(desk: Desk, fit: SessionFit, event: Event) -> bool:
-    """Return whether an answer contradicts the labels of a fit."""
-    if not event.is_evidence:
-        return False
-    label = fit.model.labels_.label
-    left = int(label[desk.job.code[event.left or ""]])
-    if event.is_link:
-        right = int(label[desk.job.code[event.right or ""]])
-        return (left == right) != (event.kind == "same")
-    return (left == desk.job.class_code[event.label or ""]) != (event.kind != "no")
 
 
 def download(desk: Desk, table: str, form: str) -> bytes:
