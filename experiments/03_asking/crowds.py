@@ -72,8 +72,7 @@ def simulated(n_classes: int) -> tuple[Any, Any]:
 def macro_f(crowd: Asked, label: np.ndarray) -> float:
     from tiebreak import evaluate
 
-    counts = evaluate.ClassCounts.of(crowd.label, label[crowd.task], crowd.responses.n_classes)
-    return float(counts.macro_f())
+    return evaluate.Scored(crowd.label, label[crowd.task], crowd.responses.n_classes).macro_f()
 
 
 def most_by_swap(crowd: Asked, label: np.ndarray) -> float:

@@ -32,8 +32,7 @@ class Dataset(NamedTuple):
     def score(self, model: Any) -> float:
         """Return the macro-F of a model's labels."""
         found = model.labels_.label[self.task]
-        counts = evaluate.ClassCounts.of(self.label, found, self.responses.n_classes)
-        return float(counts.macro_f())
+        return evaluate.Scored(self.label, found, self.responses.n_classes).macro_f()
 
     def accuracy(self, model: Any) -> float:
         return float((model.labels_.label[self.task] == self.label).mean())

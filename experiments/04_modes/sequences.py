@@ -53,8 +53,7 @@ def model(**options):
 
 
 def score(responses, truth, label):
-    counts = evaluate.ClassCounts.of(truth.label, label[truth.task], responses.n_classes)
-    return counts.macro_f()
+    return evaluate.Scored(truth.label, label[truth.task], responses.n_classes).macro_f()
 
 
 def digest(label):

@@ -153,7 +153,7 @@ def loss(scores: Any, scale: Any, truth: Any) -> float:
     from tiebreak.kernels.arrays import softmax
 
     q = softmax(scale[:, None] * scores)
-    return tb.evaluate.mean_log_loss(truth, q, FLOOR)
+    return tb.evaluate.Scored(truth, truth, q.shape[1], None, q).log_loss(FLOOR)
 
 
 def model_right() -> dict[str, Any]:

@@ -7,7 +7,6 @@ seed, so it needs no file and no network. Every figure that it tells is computed
 from __future__ import annotations
 
 import shlex
-from collections.abc import Hashable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,17 +86,17 @@ FILES = ("texts", "responses", "links", "gold", "labels", "workers")  # tables, 
 N_EXAMPLES = 3  # messages shown for each step of the story
 
 
-class MethodResult(NamedTuple):
-    """What one method made of the crowd; tasks by code.
+class Step(NamedTuple):
+    """What one method made of the crowd, with the messages by place that it got wrong.
 
     `repaired` were wrong in the step before and are right now, `spoilt` the other way round.
     """
 
     name: str
     labels: Labels
-    wrong: tuple[int, ...]
-    repaired: tuple[int, ...] = ()
-    spoilt: tuple[int, ...] = ()
+    wrong: list[int]
+    repaired: list[int]
+    spoilt: list[int]
 
 
 class Story(NamedTuple):
@@ -106,50 +105,54 @@ class Story(NamedTuple):
     crowd: simulate.Crowd
     links: Links
     model: Auto  # the last step's
-    steps: tuple[MethodResult, ...]
-
-
-def gold() -> Gold:
-    """Return the true class of every message; the ids are m01, m02, …"""
-    ids = [f"m{i:02d}" for i in range(1, len(MESSAGES) + 1)]
-    return Gold.from_columns(ids, [label for label, _ in MESSAGES])
-
-
-def links() -> Links:
-    """Return what a reader said who saw two messages side by side."""
-    return Links.from_pairs(must=_pairs(SAME, "="), cannot=_pairs(DIFFERENT, "≠"))
+    steps: list[Step]
 
 
 def run(seed: int = SEED) -> Story:
     """Simulate the crowd; fuse its responses by voting, by the committee, and with links."""
+    ids = [f"m{i:02d}" for i in range(1, len(MESSAGES) + 1)]
+    gold = Gold.from_columns(ids, [label for label, _ in MESSAGES])
+    # What a reader said who saw two messages side by side.
+    links = Links.from_pairs(
+        must=[pair.split("=") for pair in SAME.split()],
+        cannot=[pair.split("≠") for pair in DIFFERENT.split()],
+    )
     crowd = simulate.crowd_for(
-        gold(),
+        gold,
         len(CROWD),
         responses_per_task=RESPONSES_PER_TASK,
         confusion=CROWD,
         random_state=seed,
     )
-    linked = Auto().fit(crowd.responses, links=links())
+    linked = Auto().fit(crowd.responses, links=links)
     fitted = {
         "voting": MajorityVote().fit(crowd.responses),
         "committee": Auto().fit(crowd.responses),
         "committee and links": linked,
     }
-    steps: list[MethodResult] = []
+    steps: list[Step] = []
     for name, model in fitted.items():
-        steps.append(_step(name, model.labels_, crowd.gold, steps[-1] if steps else None))
-    return Story(crowd, links(), linked, tuple(steps))
+        labels = model.labels_
+        wrong = np.flatnonzero(labels.label != labels.classes.codes(gold.classes)[gold.label])
+        before = steps[-1].wrong if steps else wrong.tolist()
+        repaired, spoilt = np.setdiff1d(before, wrong), np.setdiff1d(wrong, before)
+        steps.append(Step(name, labels, wrong.tolist(), repaired.tolist(), spoilt.tolist()))
+    return Story(crowd, links, linked, steps)
 
 
 def tell(story: Story) -> str:
     """Put the story into words: a table, then a few messages of each step."""
     vote, alone, linked = story.steps
     responses = story.crowd.responses
+    lines = [f"{'':<24}{'wrong':>6}{'repaired':>10}{'spoilt':>8}"]
+    for number, step in enumerate(story.steps):
+        changes = f"{len(step.repaired):>10}{len(step.spoilt):>8}" if number else ""
+        lines.append(f"{step.name:<24}{len(step.wrong):>6}{changes}")
     sections = (
         f"{responses.n_tasks} messages to a support desk, {responses.n_classes} classes "
         f"({', '.join(map(str, responses.classes))}), {responses.n_workers} workers,\n"
         f"{RESPONSES_PER_TASK} labels per message. The crowd is simulated, so the truth is known.",
-        _table(story.steps),
+        "\n".join(lines),
         _examples("Voting got wrong, for example", vote.wrong, vote),
         _examples("Knowing who confuses what repaired", alone.repaired, vote),
         _examples(f"{len(story.links)} links repaired", linked.repaired, alone, story.links),
@@ -157,88 +160,48 @@ def tell(story: Story) -> str:
     return "\n\n".join(sections)
 
 
+def _examples(title: str, tasks: list[int], before: Step, links: Links | None = None) -> str:
+    """Show a few messages, what they are about, and what the step before called them."""
+    lines = [f"{title}:"]
+    for i in tasks[:N_EXAMPLES]:
+        truth, text = MESSAGES[i]
+        name = before.labels.tasks[i]
+        called = before.labels.classes[int(before.labels.label[i])]
+        lines.append(f"  {name}  {text}\n       {truth}, not {called}")
+        if links is not None:
+            words = {"must": "same as", "cannot": "unlike"}
+            pairs = [(pair, kind) for *pair, kind in links.pairs() if name in pair]
+            told = [f"{words[kind]} {pair[pair[0] == name]}" for pair, kind in pairs]
+            why = ", ".join(told) or "not linked itself; links told more about its workers"
+            lines[-1] += f" ({why})"
+    if len(tasks) > N_EXAMPLES:
+        lines.append(f"  and {len(tasks) - N_EXAMPLES} more")
+    return "\n".join(lines)
+
+
 def write(story: Story, folder: Path) -> list[Path]:
     """Write the crowd and its labels into a folder; return the files."""
-    crowd = story.crowd
+    crowd, model = story.crowd, story.model
+    paths = {name: folder / f"{name}.csv" for name in FILES}
     texts = {"task": list(crowd.gold.tasks), "text": [text for _, text in MESSAGES]}
-    tables.write_table(folder / "texts.csv", texts)
-    tables.write_responses(folder / "responses.csv", crowd.responses)
-    tables.write_links(folder / "links.csv", story.links)
-    tables.write_gold(folder / "gold.csv", crowd.gold)
-    tables.write_labels(
-        folder / "labels.csv", story.model.labels_, vote=vote_of_each(crowd.responses)
-    )
-    tables.write_workers(folder / "workers.csv", story.model)
-    story.model.report(
-        folder / "report.html",
-        truth=crowd.gold,
-        texts=texts,
-        source=f"{folder.name}/responses.csv",
-        overwrite=True,
-    )
-    return [*(folder / f"{name}.csv" for name in FILES), folder / "report.html"]
+    tables.write_table(paths["texts"], texts)
+    tables.write_responses(paths["responses"], crowd.responses)
+    tables.write_links(paths["links"], story.links)
+    tables.write_gold(paths["gold"], crowd.gold)
+    tables.write_labels(paths["labels"], model.labels_, vote=vote_of_each(crowd.responses))
+    tables.write_workers(paths["workers"], model)
+    report = folder / "report.html"
+    source = f"{folder.name}/responses.csv"
+    model.report(report, truth=crowd.gold, texts=texts, source=source, overwrite=True)
+    return [*paths.values(), report]
 
 
 def next_commands(folder: Path) -> list[str]:
     """Return commands that repeat the last step from the files, score it, and ask in a browser."""
-    responses, links, gold = (str(folder / f"{n}.csv") for n in ("responses", "links", "gold"))
-    labels = str(folder / "labels.csv")
-    texts = str(folder / "texts.csv")
+    texts, responses, links, gold, labels, _ = (str(folder / f"{name}.csv") for name in FILES)
     session = str(folder / "answers.db")
     return [
         shlex.join(["tiebreak", "fuse", responses, "--links", links, "-o", labels]),
         shlex.join(["tiebreak", "evaluate", labels, gold, "--links", links]),
         shlex.join(["tiebreak", "serve", responses, "--texts", texts, "--session", session]),
     ]
-
-
-def _pairs(text: str, sign: str) -> list[tuple[str, str]]:
-    ends = [pair.partition(sign) for pair in text.split()]
-    return [(left, right) for left, _, right in ends]
-
-
-def _step(name: str, labels: Labels, gold: Gold, before: MethodResult | None) -> MethodResult:
-    truth = labels.classes.codes(gold.classes)[gold.label]
-    wrong = set(np.flatnonzero(labels.label != truth).tolist())
-    was_wrong = set(before.wrong) if before else wrong
-    return MethodResult(
-        name,
-        labels,
-        wrong=tuple(sorted(wrong)),
-        repaired=tuple(sorted(was_wrong - wrong)),
-        spoilt=tuple(sorted(wrong - was_wrong)),
-    )
-
-
-def _table(steps: tuple[MethodResult, ...]) -> str:
-    lines = [f"{'':<24}{'wrong':>6}{'repaired':>10}{'spoilt':>8}"]
-    for number, step in enumerate(steps):
-        changes = f"{len(step.repaired):>10}{len(step.spoilt):>8}" if number else ""
-        lines.append(f"{step.name:<24}{len(step.wrong):>6}{changes}")
-    return "\n".join(lines)
-
-
-def _examples(
-    title: str, tasks: tuple[int, ...], before: MethodResult, links: Links | None = None
-) -> str:
-    """Show a few messages, what they are about, and what the step before called them."""
-    lines = [f"{title}:"]
-    for i in tasks[:N_EXAMPLES]:
-        truth, text = MESSAGES[i]
-        called = before.labels.classes[int(before.labels.label[i])]
-        name = before.labels.tasks[i]
-        why = "" if links is None else f" ({_linked_to(name, links)})"
-        lines.append(f"  {name}  {text}\n       {truth}, not {called}{why}")
-    if len(tasks) > N_EXAMPLES:
-        lines.append(f"  and {len(tasks) - N_EXAMPLES} more")
-    return "\n".join(lines)
-
-
-def _linked_to(task: Hashable, links: Links) -> str:
-    """Say what links tell about a task."""
-    words = {"must": "same as", "cannot": "unlike"}
-    told = []
-    for left, right, kind in links.pairs():
-        if task in (left, right):
-            told.append(f"{words[kind]} {right if task == left else left}")
-    return ", ".join(told) or "not linked itself; links told more about its workers"

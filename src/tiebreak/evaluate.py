@@ -2,20 +2,17 @@
 
 Every figure looks only at tasks that have both a label and a known class. Tasks of gold without
 a label are not covered; `Report.coverage` says how many are. Labels and gold may be objects of
-this package or anything that `read_labels` and `read_gold` take.
-
-The functions on arrays come first: `truth` and `guess` are codes of classes, one per task. Those
-on labels and gold, which most users want, follow.
+this package or anything that `read_labels` and `read_gold` take. Tasks of `given`, the gold that a
+fit was given, are not scored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import tables
 from tiebreak.arguments import checks, number, whole
@@ -23,7 +20,7 @@ from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids  # noqa: F401  (examples)
 from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError, register
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.options import require_word
@@ -53,68 +50,67 @@ register(
     }
 )
 
-Counts = npt.NDArray[np.int64]
 Average = Literal["micro", "macro"]
 Absent = Literal["skip", "zero"]
-AVERAGES: tuple[Average, ...] = ("micro", "macro")
-ABSENTS: tuple[Absent, ...] = ("skip", "zero")
 
 BINS = 15  # of calibration
 LOG_LOSS_FLOOR = 1e-12  # a truth held impossible costs 27.6, not infinity
 
 
-class ClassCounts(NamedTuple):
-    """How often each class was labelled rightly, labelled at all, and true; each (n_classes,)."""
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The true and the stated class of each scored task, as codes, and the figures of both.
 
-    right: Counts  # TP
-    labelled: Counts  # TP + FP
-    true: Counts  # TP + FN
+    `probability` is that of the stated class, (n_tasks,); `probabilities` (n_tasks, n_classes).
+    """
 
-    @classmethod
-    def of(cls, truth: Codes, guess: Codes, n_classes: int) -> ClassCounts:
-        """Count codes of classes, one of each for a task."""
-        given = (truth[truth == guess], guess, truth)
-        return cls(*(np.bincount(codes, minlength=n_classes) for codes in given))
+    truth: Codes
+    guess: Codes
+    n_classes: int
+    probability: Floats | None = None
+    probabilities: Floats | None = None
+
+    def accuracy(self) -> float:
+        """Return the share of labels that are right, which is micro-F: a task has one label."""
+        return float((self.truth == self.guess).mean())
 
     def f_by_class(self) -> Floats:
-        """Return F of each class, 2 TP / (2 TP + FP + FN); 0 for a class that never occurs."""
-        return np.asarray(2.0 * self.right / np.maximum(self.labelled + self.true, 1))
-
-    def micro_f(self) -> float:
-        """Return 2 Σ TP / (2 Σ TP + Σ FP + Σ FN): the accuracy, as every task has one label."""
-        return float(2.0 * self.right.sum() / (self.labelled.sum() + self.true.sum()))
+        """Return F of each class, 2 TP / (2 TP + FP + FN); NaN for a class that never occurs."""
+        of_right = self.truth[self.truth == self.guess]
+        right, stated, true = (
+            np.bincount(codes, minlength=self.n_classes)
+            for codes in (of_right, self.guess, self.truth)
+        )
+        with np.errstate(invalid="ignore"):
+            return np.asarray(2.0 * right / (stated + true))
 
     def macro_f(self, absent: Absent = "skip") -> float:
-        """Return the mean of F over classes; `absent` says what to do with those that never occur.
-
-        This is the mean of the F scores, not the F score of mean precision and mean recall.
-        """
+        """Return the mean of F over classes, not the F of mean precision and mean recall."""
         f = self.f_by_class()
-        return float(f[(self.labelled + self.true) > 0].mean() if absent == "skip" else f.mean())
+        return float(np.nanmean(f) if absent == "skip" else np.nan_to_num(f).mean())
 
+    def log_loss(self, floor: float = LOG_LOSS_FLOOR) -> float:
+        """Return −(1/n) Σ log max(q_i(truth_i), floor)."""
+        q = _needed(self.probabilities, "every class")
+        of_truth = q[np.arange(len(q)), self.truth]
+        return float(-np.log(np.maximum(of_truth, floor)).mean())
 
-def mean_log_loss(truth: Codes, probabilities: Floats, floor: float = LOG_LOSS_FLOOR) -> float:
-    """Return -(1/n) Σ log max(q_i(truth_i), floor); probabilities is (n_tasks, n_classes)."""
-    of_truth = probabilities[np.arange(len(truth)), truth]
-    return float(-np.log(np.maximum(of_truth, floor)).mean())
+    def brier_score(self) -> float:
+        """Return (1/n) Σ_i Σ_k (q_i(k) − [truth_i = k])², between 0 and 2."""
+        q = _needed(self.probabilities, "every class")
+        # (q − 1)² − q² = 1 − 2 q at the truth: no second array of (n_tasks, n_classes)
+        of_truth = q[np.arange(len(q)), self.truth]
+        return float((np.einsum("ik,ik->i", q, q) + 1.0 - 2.0 * of_truth).mean())
 
+    def calibration_error(self, bins: int = BINS) -> float:
+        """Return the mean gap between stated probability and share right, over equal-width bins.
 
-def mean_brier(truth: Codes, probabilities: Floats) -> float:
-    """Return (1/n) Σ_i Σ_k (q_i(k) - [truth_i = k])², between 0 and 2."""
-    of_truth = probabilities[np.arange(len(truth)), truth]
-    # (q - 1)² - q² = 1 - 2 q at the truth: no second array of (n_tasks, n_classes)
-    per_task = np.einsum("ik,ik->i", probabilities, probabilities) + 1.0 - 2.0 * of_truth
-    return float(per_task.mean())
-
-
-def binned_gap(is_right: Mask, stated: Floats, bins: int) -> float:
-    """Return the mean gap between stated probability and share right, over equal-width bins.
-
-    A bin is min(floor(bins · p), bins - 1) and weighs as much as it has tasks.
-    """
-    bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
-    gap = np.bincount(bin_of, weights=stated - is_right, minlength=bins)
-    return float(np.abs(gap).sum() / len(stated))
+        A bin is min(floor(bins · p), bins − 1) and weighs as much as it has tasks.
+        """
+        stated = _needed(self.probability, "their label")
+        bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
+        gap = np.bincount(bin_of, weights=stated - (self.truth == self.guess), minlength=bins)
+        return float(np.abs(gap).sum() / len(stated))
 
 
 def f_score(
@@ -145,10 +141,10 @@ def f_score(
     >>> round(f_score(labels, gold), 4), round(f_score(labels, gold, "micro"), 4)
     (0.6667, 0.6667)
     """
-    require_word("average", average, AVERAGES)
-    require_word("absent", absent, ABSENTS)
-    counts = _scored(labels, gold, given).counts
-    return counts.micro_f() if average == "micro" else counts.macro_f(absent)
+    require_word("average", average, ("micro", "macro"))
+    require_word("absent", absent, ("skip", "zero"))
+    scored = _scored(labels, gold, given)[0]
+    return scored.accuracy() if average == "micro" else scored.macro_f(absent)
 
 
 def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, float]:
@@ -159,7 +155,9 @@ def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, f
     >>> f_by_class(labels, gold)
     {'cat': 1.0, 'dog': 1.0}
     """
-    return _scored(labels, gold, given).f_by_class()
+    scored, classes, _ = _scored(labels, gold, given)
+    f = zip(classes, scored.f_by_class().tolist(), strict=True)
+    return {name: value for name, value in f if value == value}
 
 
 def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
@@ -170,29 +168,21 @@ def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
     >>> accuracy(labels, gold)
     0.5
     """
-    return _scored(labels, gold, given).counts.micro_f()
+    return _scored(labels, gold, given)[0].accuracy()
 
 
 @checks(floor=number("a probability above 0", above=0.0, most=1.0))
 def log_loss(labels: Any, gold: Any, *, given: Any = None, floor: float = LOG_LOSS_FLOOR) -> float:
     """Return the mean of -log q(truth); the labels must carry a probability for every class.
 
-    Parameters
-    ----------
-    given
-        Gold that the fit was given: its tasks are not scored.
-    floor
-        Probabilities below it count as it, so that a truth held impossible costs -log floor.
+    Probabilities below `floor` count as it, so that a truth held impossible costs -log floor.
 
-    Examples
-    --------
     >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
     >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
     >>> round(log_loss(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
     0.8574
     """
-    scored = _scored(labels, gold, given)
-    return mean_log_loss(scored.truth, _needed(scored.probabilities, "every class"), floor)
+    return _scored(labels, gold, given)[0].log_loss(floor)
 
 
 def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
@@ -203,8 +193,7 @@ def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
     >>> round(brier_score(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
     0.65
     """
-    scored = _scored(labels, gold, given)
-    return mean_brier(scored.truth, _needed(scored.probabilities, "every class"))
+    return _scored(labels, gold, given)[0].brier_score()
 
 
 @checks(bins=whole(1))
@@ -216,9 +205,7 @@ def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = 
     >>> round(calibration_error(labels, Gold.from_dict({"a": "cat", "b": "dog"})), 4)
     0.4
     """
-    scored = _scored(labels, gold, given)
-    stated = _needed(scored.probability, "their label")
-    return binned_gap(scored.truth == scored.guess, stated, bins)
+    return _scored(labels, gold, given)[0].calibration_error(bins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,50 +276,28 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
     (2, 0.5, 0.6667, None)
     """
     labels = tables.read_labels(labels)
-    scored = _scored(labels, gold, given)
+    scored, classes, n_gold = _scored(labels, gold, given)
+    f = zip(classes, scored.f_by_class().tolist(), strict=True)
     q = scored.probabilities
-    stated = scored.probability
-    is_right = scored.truth == scored.guess
     broken = None if links is None else violations(labels, links)
     return Report(
         n_tasks=len(scored.truth),
-        n_gold=scored.n_gold,
-        coverage=len(scored.truth) / scored.n_gold,
-        accuracy=float(is_right.mean()),
-        micro_f=scored.counts.micro_f(),
-        macro_f=scored.counts.macro_f(),
-        f_by_class=scored.f_by_class(),
-        log_loss=None if q is None else mean_log_loss(scored.truth, q),
-        brier_score=None if q is None else mean_brier(scored.truth, q),
-        calibration_error=None if stated is None else binned_gap(is_right, stated, BINS),
+        n_gold=n_gold,
+        coverage=len(scored.truth) / n_gold,
+        accuracy=scored.accuracy(),
+        micro_f=scored.accuracy(),
+        macro_f=scored.macro_f(),
+        f_by_class={name: value for name, value in f if value == value},
+        log_loss=None if q is None else scored.log_loss(),
+        brier_score=None if q is None else scored.brier_score(),
+        calibration_error=None if scored.probability is None else scored.calibration_error(),
         violated_given=None if broken is None else broken.given,
         violated_closed=None if broken is None else broken.closed,
     )
 
 
-class _Scored(NamedTuple):
-    """The tasks with a label and a truth, in the codes of all classes of either."""
-
-    truth: Codes
-    guess: Codes
-    classes: tuple[Hashable, ...]
-    probability: Floats | None
-    probabilities: Floats | None
-    n_gold: int
-
-    @property
-    def counts(self) -> ClassCounts:
-        return ClassCounts.of(self.truth, self.guess, len(self.classes))
-
-    def f_by_class(self) -> dict[Hashable, float]:
-        counts = self.counts
-        f = counts.f_by_class()
-        occurs = np.flatnonzero(counts.labelled + counts.true)
-        return {self.classes[k]: float(f[k]) for k in occurs.tolist()}
-
-
-def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
-    """Line labels up with gold, leaving out the tasks of `given`."""
+def _scored(labels: Any, gold: Any, given: Any) -> tuple[Scored, tuple[Hashable, ...], int]:
+    """Line labels up with gold, without the tasks of `given`; name the classes, count the gold."""
     found: Labels = tables.read_labels(labels)
     known: Gold = tables.read_gold(gold)
     asked = np.ones(len(known), dtype=bool)
@@ -340,27 +305,28 @@ def _scored(labels: Any, gold: Any, given: Any) -> _Scored:
         told = known.tasks.codes(tables.read_gold(given).tasks)
         asked[told[told != MISSING]] = False
     row = found.tasks.codes(known.tasks)
-    scored = asked & (row != MISSING)
+    is_scored = asked & (row != MISSING)
     if not asked.any():
         raise InputError("no-gold-to-score")
-    if not scored.any():
+    if not is_scored.any():
         of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (known.tasks, found.tasks))
         of_labels = of_labels or "no task"
         raise InputError("gold-without-labels", n=len(known), gold=of_gold, labels=of_labels)
-    row = row[scored]
+    row = row[is_scored]
     # Classes that only gold uses come last; labels give them the probability 0.
     code = found.classes.codes(known.classes).copy()
     new = np.flatnonzero(code == MISSING)
     code[new] = len(found.classes) + np.arange(len(new), dtype=np.int32)
+    classes = (*found.classes, *(known.classes[int(k)] for k in new))
     q = found.probabilities
-    return _Scored(
-        truth=code[known.label[scored]],
+    scored = Scored(
+        truth=code[known.label[is_scored]],
         guess=found.label[row],
-        classes=(*found.classes, *(known.classes[int(k)] for k in new)),
+        n_classes=len(classes),
         probability=None if found.probability is None else found.probability[row],
         probabilities=None if q is None else np.pad(q[row], ((0, 0), (0, len(new)))),
-        n_gold=int(asked.sum()),
     )
+    return scored, classes, int(asked.sum())
 
 
 def _needed(probabilities: Floats | None, of_what: str) -> Floats:

@@ -28,7 +28,7 @@ def test_voting_errs_the_committee_repairs_and_links_repair_more(story: demo.Sto
     vote, alone, linked = story.steps
     assert len(vote.wrong) > len(alone.wrong) > len(linked.wrong)
     assert len(linked.repaired) >= 2
-    assert linked.spoilt == alone.spoilt == ()
+    assert linked.spoilt == alone.spoilt == []
     assert story.model.violations_ is not None
     assert len(story.model.violations_) == 0
 

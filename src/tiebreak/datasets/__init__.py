@@ -13,6 +13,7 @@ where it comes from and where it differs from the paper can be asked without the
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import difflib
 import functools
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "Info", "fetch", "info", "load", "names", "path"]
 
-COUNTS = ("n_tasks", "n_workers", "n_classes", "n_responses", "n_gold")
-COPIES = {"responses": "label.csv", "gold": "truth.csv"}  # as the files of a public copy are kept
+COPIES = {"responses": "label.csv", "gold": "truth.csv"}  # as files of a public copy are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +110,17 @@ def path(name: str) -> Path:
     Raises FileError where the dataset is not here; the message says how to fetch it.
     """
     name = info(name).name
-    data = os.environ.get("TIEBREAK_DATA")
-    if data and not Path(data).expanduser().is_dir():
-        note("data-folder-missing", folder=data)
-    folders = [Path(data).expanduser()] if data else []
-    cache = _cache()
-    folders += [] if cache is None else [cache]
-    for folder in folders:
-        if _is_complete(folder / name):
-            return folder / name
-    looked = " and ".join(str(folder / name) for folder in folders) or "no folder"
-    raise FileError("dataset-not-here", name=name, looked=looked)
+    folders = [_cache()]
+    if data := os.environ.get("TIEBREAK_DATA"):
+        if not Path(data).expanduser().is_dir():
+            note("data-folder-missing", folder=data)
+        folders.insert(0, Path(data).expanduser())
+    looked = [folder / name for folder in folders if folder is not None]
+    for folder in looked:
+        if _is_complete(folder):
+            return folder
+    where = " and ".join(map(str, looked)) or "no folder"
+    raise FileError("dataset-not-here", name=name, looked=where)
 
 
 def load(name: str) -> Dataset:
@@ -142,12 +142,20 @@ def load(name: str) -> Dataset:
     """
     from tiebreak.tables import read_gold, read_responses
 
-    folder = path(name)
+    folder, about = path(name), info(name)
     responses = read_responses(folder / "responses.csv")
     gold = read_gold(folder / "gold.csv")
-    if wrong := _wrong_counts(responses, gold, info(name)):
-        note("dataset-counts", folder=str(folder), name=name, wrong=wrong)
-    return Dataset(responses, gold, info(name))
+    found = {
+        "n_tasks": responses.n_tasks,
+        "n_workers": responses.n_workers,
+        "n_classes": responses.with_classes(gold.classes).n_classes,
+        "n_responses": responses.n_responses,
+        "n_gold": len(gold),
+    }
+    if wrong := {count: n for count, n in found.items() if n != getattr(about, count)}:
+        expected = {count: getattr(about, count) for count in wrong}
+        note("dataset-counts", folder=str(folder), name=name, found=wrong, expected=expected)
+    return Dataset(responses, gold, about)
 
 
 def fetch(
@@ -193,19 +201,22 @@ def fetch(
         raise MissingExtraError.needed("pooch", "datasets", "Fetching")
     target = cache / name
     if not force:
-        if folder is not None and _is_complete(target):
-            return target
-        if folder is None:
-            try:
+        with contextlib.suppress(FileError):
+            if folder is None:
                 return path(name)
-            except FileError:
-                pass
-    copy = _catalogue()["datasets"][name]["copy"]
-    labels, truths = _files(name, str(base or os.environ.get("TIEBREAK_DATASETS_URL", "")), target)
+        if _is_complete(target):
+            return target
+    whole = _catalogue()
+    copy = whole["datasets"][name]["copy"]
+    github = "https://raw.githubusercontent.com/{repository}/{commit}".format(**whole["copy"])
+    root = str(base or os.environ.get("TIEBREAK_DATASETS_URL") or github).rstrip("/")
     try:
-        _convert(copy, labels, truths, target)
-    except OSError as error:
-        raise _not_fetched(name, target, str(error)) from None
+        files = _copies(copy, root, target)
+        _convert(copy, files["responses"], files["gold"], target)
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        addresses = {file: f"{github}/{copy[part]['path']}" for part, file in COPIES.items()}
+        fields = {"addresses": addresses, "folder": str(target)}
+        raise FileError("dataset-not-fetched", name=name, reason=str(error), **fields) from None
     if folder is None and (found := path(name)) != target:
         note("data-folder-first", folder=str(found))
     return target
@@ -226,51 +237,26 @@ def _is_complete(folder: Path) -> bool:
     return (folder / "responses.csv").is_file() and (folder / "gold.csv").is_file()
 
 
-def _addresses(name: str, base: str = "") -> dict[str, str]:
-    """Return where each file of a public copy lies, by the name that it is kept under."""
-    whole = _catalogue()
-    if not base:
-        of = whole["copy"]
-        base = f"https://raw.githubusercontent.com/{of['repository']}/{of['commit']}"
-    copy = whole["datasets"][name]["copy"]
-    return {file: f"{base.rstrip('/')}/{copy[part]['path']}" for part, file in COPIES.items()}
+def _copies(copy: Mapping[str, Any], root: str, target: Path) -> dict[str, Path]:
+    """Return the files of a public copy, whose checksums are right: those of a folder, or fetched.
 
-
-def _files(name: str, base: str, target: Path) -> list[Path]:
-    """Return the two files of a public copy, whose checksums are right.
-
-    Those that lie in the folder already, or in a folder named as base, need no network.
+    Pooch does not fetch what lies in the target already.
     """
-    copy = _catalogue()["datasets"][name]["copy"]
-    sha256 = {file: copy[part]["sha256"] for part, file in COPIES.items()}
-    addresses = _addresses(name, base)
-    root = target if not base or "://" in base else Path(base).expanduser()
-    lying = [target / file if root is target else Path(addresses[file]) for file in COPIES.values()]
-    if all(
-        file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == expected
-        for file, expected in zip(lying, sha256.values(), strict=True)
-    ):
-        return lying
-    if root is not target:
-        reason = f"the checksums ask for other files than {' and '.join(map(str, lying))}."
-        raise _not_fetched(name, target, reason)
+    if "://" not in root:
+        files = {part: Path(root).expanduser() / copy[part]["path"] for part in COPIES}
+        for part, file in files.items():
+            if hashlib.sha256(file.read_bytes()).hexdigest() != copy[part]["sha256"]:
+                raise ValueError(f"{file} does not have the checksum of the catalogue.")
+        return files
     try:
         import pooch
     except ImportError:
         raise MissingExtraError.needed("pooch", "datasets", "Fetching") from None
     pooch.get_logger().setLevel("WARNING")
-    fetcher = pooch.create(target, "", registry=sha256, urls=addresses, retry_if_failed=2)
-    try:
-        return [Path(fetcher.fetch(file)) for file in sha256]
-    except (OSError, ValueError) as error:  # requests' errors are OSErrors
-        raise _not_fetched(name, target, str(error)) from None
-
-
-def _not_fetched(name: str, target: Path, reason: str) -> FileError:
-    addresses = _addresses(name)
-    return FileError(
-        "dataset-not-fetched", name=name, reason=reason, addresses=addresses, folder=str(target)
-    )
+    registry = {file: copy[part]["sha256"] for part, file in COPIES.items()}
+    urls = {file: f"{root}/{copy[part]['path']}" for part, file in COPIES.items()}
+    fetcher = pooch.create(target, "", registry=registry, urls=urls, retry_if_failed=2)
+    return {part: Path(fetcher.fetch(file)) for part, file in COPIES.items()}
 
 
 def _convert(copy: Mapping[str, Any], labels: Path, truths: Path, target: Path) -> None:
@@ -279,9 +265,7 @@ def _convert(copy: Mapping[str, Any], labels: Path, truths: Path, target: Path) 
     The copies have the columns item,worker,label and item,truth, number tasks from 0 and may
     number classes in their own way. Of several answers of a worker to a task the last one counts.
     """
-    from tiebreak.data import Responses
-    from tiebreak.data.gold import Gold
-    from tiebreak.tables import write_gold, write_responses
+    from tiebreak.tables import write_table
 
     first, classes = copy.get("first_task", 0), copy.get("classes", {})
 
@@ -294,25 +278,15 @@ def _convert(copy: Mapping[str, Any], labels: Path, truths: Path, target: Path) 
     for task, worker, label in rows(labels):
         last.pop((task, worker), None)  # an answer given again stands where it was given last
         last[task, worker] = label
-    responses = Responses.from_columns([t for t, _ in last], [w for _, w in last], [*last.values()])
+    columns = {
+        "task": [t for t, _ in last],
+        "worker": [w for _, w in last],
+        "label": [*last.values()],
+    }
     known = rows(truths)
-    gold = Gold.from_columns([task for task, _ in known], [label for _, label in known])
     target.mkdir(parents=True, exist_ok=True)
-    write_responses(target / "responses.csv", responses)
-    write_gold(target / "gold.csv", gold)  # comes last: it makes a dataset complete
-
-
-def _wrong_counts(responses: Responses, gold: Gold, said: Info) -> str:
-    """List the counts that are not as the catalogue says; empty if all are."""
-    found = (
-        responses.n_tasks,
-        responses.n_workers,
-        responses.with_classes(gold.classes).n_classes,
-        responses.n_responses,
-        len(gold),
-    )
-    return ", ".join(
-        f"{n:,} {count.removeprefix('n_')} (expected {getattr(said, count):,})"
-        for n, count in zip(found, COUNTS, strict=True)
-        if n != getattr(said, count)
+    write_table(target / "responses.csv", columns)
+    # This file comes last: it makes a dataset complete.
+    write_table(
+        target / "gold.csv", {"task": [t for t, _ in known], "label": [k for _, k in known]}
     )

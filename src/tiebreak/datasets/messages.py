@@ -22,6 +22,11 @@ def _not_fetched(name: str, reason: str, addresses: Mapping[str, str], folder: o
     )
 
 
+def _counts(folder: str, name: str, found: Mapping[str, int], expected: Mapping[str, int]) -> str:
+    wrong = (f"{n:,} {count[2:]} (expected {expected[count]:,})" for count, n in found.items())
+    return f"{folder} is not the {name} of the catalogue: it has {', '.join(wrong)}."
+
+
 register(
     {
         "unknown-dataset": _no_dataset,
@@ -31,7 +36,7 @@ register(
             "Or put responses.csv (task,worker,label) and gold.csv (task,label) into one of these."
         ),
         "dataset-not-fetched": _not_fetched,
-        "dataset-counts": "{folder} is not the {name} of the catalogue: it has {wrong}.",
+        "dataset-counts": _counts,
         "data-folder-missing": "TIEBREAK_DATA names {folder}, which is not a folder.",
         "data-folder-first": "TIEBREAK_DATA comes before the cache, so {folder} is what counts.",
     }
