@@ -1,24 +1,24 @@
-"""Arguments: what public functions beside estimators take, said once above each function.
+"""Arguments: what public functions and estimators take, said once for each name.
 
     @checks(gold=Gold, n=WHOLE, wrong=PROBABILITY, random_state=SEED)
     def links(gold, n, *, wrong=0.0, random_state=None): ...
 
-A rule refuses a value in words that name the argument. It looks at the type, and at bounds where
-the function says nothing better of them; a class stands for "one of these". Defaults are right, so
-that only what is given is looked at.
+A rule refuses a value in words that name the argument; most are made by `that`, of words and a
+test. A rule looks at the type, and at bounds where the function says nothing better of them; a
+class stands for "one of these". Defaults are right, so that only what is given is looked at.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
-from numbers import Integral
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
+from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar
 
 from tiebreak.errors import NotFittedError, OptionError, register
-from tiebreak.options import require_number
 
 Rule = Callable[[str, Any], None]
 Given = ParamSpec("Given")
@@ -32,11 +32,10 @@ MADE_BY = {  # where an argument of a class comes from
     "Responses": "as tb.read_responses returns it",
 }
 
-
 register(
     {
         "keeps-counts-alone": "{name} keeps counts in the place of responses, and this needs "
-        "responses. Fit it again, or save it with keep='responses' (--keep responses).",
+        "responses. Fit it again, or save it with keep='responses'.",
         "keeps-no-task": "{name} keeps no task: a fit over shards writes labels to files. Label "
         "the tasks in question with model.predict, or fit them on one machine.",
     }
@@ -77,6 +76,41 @@ def checks(
     return decorate
 
 
+# Rules
+
+
+def that(words: str, is_right: Callable[[Any], object]) -> Rule:
+    """Take values that pass a test; `words` say which."""
+
+    def check(name: str, value: Any) -> None:
+        if not is_right(value):
+            raise OptionError.must_be(name, words, value)
+
+    return check
+
+
+def of_type(words: str, *kinds: type) -> Rule:
+    """Take values of some types."""
+    return that(words, lambda value: isinstance(value, kinds))
+
+
+def number(
+    words: str = "a finite number",
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> Rule:
+    """Take finite numbers in these bounds."""
+
+    def is_right(value: Any) -> bool:
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return is_number and bool(least <= value <= most and above < value < below)
+
+    return that(words, is_right)
+
+
 def whole(least: int | None = None, most: int = MOST_WHOLE) -> Rule:
     """Take whole numbers from `least` on; without it, the function says which."""
     words = "a whole number" if least is None else f"{least} or more, a whole number"
@@ -92,9 +126,14 @@ def whole(least: int | None = None, most: int = MOST_WHOLE) -> Rule:
     return check
 
 
-def number(words: str = "a finite number", **bounds: float) -> Rule:
-    """Take finite numbers in the bounds of `require_number`."""
-    return lambda name, value: require_number(name, value, words, **bounds)
+def one_of(words: Sequence[str], *more: str) -> Rule:
+    """Take some words; `more` says what else the option takes."""
+
+    def check(name: str, value: Any) -> None:
+        if not (isinstance(value, str) and value in words):
+            raise OptionError.unknown(name, value, (*words, *more))
+
+    return check
 
 
 def optional(rule: Rule | type) -> Rule:
@@ -104,16 +143,6 @@ def optional(rule: Rule | type) -> Rule:
     def check(name: str, value: Any) -> None:
         if value is not None:
             inner(name, value)
-
-    return check
-
-
-def of_type(words: str, *kinds: type) -> Rule:
-    """Take values of some types; `words` say so."""
-
-    def check(name: str, value: Any) -> None:
-        if not isinstance(value, kinds):
-            raise OptionError.must_be(name, words, value)
 
     return check
 
@@ -133,55 +162,27 @@ def having(*attributes: str, words: str = "a fitted model") -> Rule:
     return check
 
 
-def has_parts(row: Any, n: int) -> bool:
-    """Say whether a row has n parts; a text is one."""
-    return hasattr(row, "__len__") and not isinstance(row, str | bytes) and len(row) == n
-
-
-def _seed(name: str, value: Any) -> None:
-    """Take what NumPy takes as a seed; True is none."""
-    import numpy as np
-
-    try:
-        np.random.default_rng(value)
-    except (TypeError, ValueError):
-        is_seed = False
-    else:
-        is_seed = not isinstance(value, bool)
-    if not is_seed:
-        raise OptionError.must_be(name, "None, a whole number from 0 on or a generator", value)
-
-
-def _flag(name: str, value: Any) -> None:
-    """Take True and False, NumPy's too; it is not loaded for that."""
-    kind = type(value)
-    is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
-    if not isinstance(value, bool) and not is_numpys:
-        raise OptionError.must_be(name, "True or False", value)
-
-
-def _several(name: str, value: Any) -> None:
-    """Take lists, sets and the like; a text is one thing."""
-    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
-        raise OptionError.must_be(name, "a list", value)
-
-
-def _column(name: str, value: Any) -> None:
-    """Take columns: lists, arrays and the like, whose length is known; "ab" is two ids."""
-    if not isinstance(value, Sized) or isinstance(value, bytes | Mapping):
-        raise OptionError.must_be(name, "a column, such as a list", value)
-
-
-def _callable(name: str, value: Any) -> None:
-    if not callable(value):
-        raise OptionError.must_be(name, "a function", value)
-
-
 def _rule(rule: Rule | type) -> Rule:
     if not isinstance(rule, type):
         return rule
     origin = MADE_BY.get(rule.__name__)
     return of_type(f"{rule.__name__}, {origin}" if origin else rule.__name__, rule)
+
+
+def _is_seed(value: Any) -> bool:
+    import numpy as np
+
+    try:
+        np.random.default_rng(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
+
+
+def _is_flag(value: Any) -> bool:
+    """Return whether a value is True or False, also NumPy's, which is not loaded for that."""
+    kind = type(value)
+    return kind is bool or (kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_"))
 
 
 def _with_responses(name: str, value: Any) -> None:
@@ -202,15 +203,58 @@ WHOLE = whole()
 CODED = whole(most=2**31 - 1)  # of tasks, workers or classes: their codes have 32 bits
 NUMBER = number()
 PROBABILITY = number("a probability, from 0 to 1", least=0.0, most=1.0)
-FLAG: Rule = _flag
+FLAG = that("True or False", _is_flag)
 TEXT = of_type("a text", str)
 NAME = of_type("a name, such as 'a' or 1", Hashable)
 PATH = of_type("a path", str, os.PathLike)
 MAPPING = of_type("a mapping, such as {'a': …}", Mapping)
-SEED: Rule = _seed
-SEVERAL: Rule = _several
-COLUMN: Rule = _column
-FUNCTION: Rule = _callable
+SEED = that("None, a whole number from 0 on or a generator", _is_seed)
+SEVERAL = that(
+    "a list", lambda value: isinstance(value, Iterable) and not isinstance(value, str | bytes)
+)
+COLUMN = that(  # whose length is known; "ab" is two ids
+    "a column, such as a list",
+    lambda value: isinstance(value, Sized) and not isinstance(value, bytes | Mapping),
+)
+FUNCTION = that("a function", callable)
 FITTED = having("classes_")
 WITH_RESPONSES: Rule = _with_responses
 WITH_TASKS: Rule = _with_tasks
+
+
+# The same, for one value
+
+
+def require_number(name: str, value: Any, words: str, **bounds: float) -> None:
+    """Refuse what is no finite number in the bounds of `number`; `words` say so.
+
+    >>> require_number("tol", None, "0 or more", least=0.0)
+    Traceback (most recent call last):
+    tiebreak.errors.OptionError: tol must be 0 or more; got None.
+    """
+    number(words, **bounds)(name, value)
+
+
+def require_count(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number from `least` on."""
+    whole(least)(name, value)
+
+
+def require_word(name: str, value: Any, words: Sequence[str], *more: str) -> None:
+    """Refuse what is none of some words; `more` says what else the option takes."""
+    one_of(words, *more)(name, value)
+
+
+def as_floats(name: str, given: Any) -> Any:
+    """Return numbers as an array; refuse what is none."""
+    import numpy as np
+
+    try:
+        return np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise OptionError.must_be(name, "made of numbers", given) from None
+
+
+def has_parts(row: Any, n: int) -> bool:
+    """Return whether a row has n parts; a text is one."""
+    return hasattr(row, "__len__") and not isinstance(row, str | bytes) and len(row) == n

@@ -113,10 +113,7 @@ def run(seed: int = SEED) -> Story:
     ids = [f"m{i:02d}" for i in range(1, len(MESSAGES) + 1)]
     gold = Gold.from_columns(ids, [label for label, _ in MESSAGES])
     # What a reader said who saw two messages side by side.
-    links = Links.from_pairs(
-        must=[pair.split("=") for pair in SAME.split()],
-        cannot=[pair.split("≠") for pair in DIFFERENT.split()],
-    )
+    links = Links.from_pairs(must=_pairs(SAME, "="), cannot=_pairs(DIFFERENT, "≠"))
     crowd = simulate.crowd_for(
         gold,
         len(CROWD),
@@ -138,6 +135,11 @@ def run(seed: int = SEED) -> Story:
         repaired, spoilt = np.setdiff1d(before, wrong), np.setdiff1d(wrong, before)
         steps.append(Step(name, labels, wrong.tolist(), repaired.tolist(), spoilt.tolist()))
     return Story(crowd, links, linked, steps)
+
+
+def _pairs(text: str, sign: str) -> list[tuple[str, str]]:
+    ends = (pair.partition(sign) for pair in text.split())
+    return [(left, right) for left, _, right in ends]
 
 
 def tell(story: Story) -> str:

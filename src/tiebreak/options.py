@@ -1,9 +1,9 @@
-"""Options: what they may be, and those of links, exact or mean-field.
+"""Options of estimators: those that several have in common, and those of links.
 
-Options that several estimators have are checked by their names, in `check_common`. Each class of
-options of links holds what its way of inferring links can be told, refuses what contradicts itself,
-and says in its metadata how the command line spells each option: an option is added here, and
-nowhere else. The command line builds its help from this module, so that it imports nothing heavy.
+What an option may be is said once by its name, in COMMON. Each class of options of links holds what
+its way of inferring links can be told, refuses what contradicts itself, and says in its metadata
+how the command line spells each option: an option is added here, and nowhere else. The command line
+builds its help from this module, so that it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
+from tiebreak.arguments import FLAG, Rule, number, one_of, optional, that, whole
+from tiebreak.arguments import as_floats as as_floats
+from tiebreak.arguments import require_count as require_count
+from tiebreak.arguments import require_number as require_number
+from tiebreak.arguments import require_word as require_word
 from tiebreak.errors import OptionError
 
 SCHEDULES = ("in-turn", "parallel", "damped")
@@ -22,84 +27,37 @@ LEARN = "learn"  # error rates that are found, not stated
 
 AUTO = "auto"  # worker model, weight of gold: as the data say
 CONTRADICTIONS = ("error", "drop")
-LEAST_COUNTS = {"max_iter": 1, "n_chains": 1, "n_draws": 1, "n_warmup": 0}
-LEAST_COUNTS_OR_NONE = {"n_threads": 1, "random_state": 0}
 
 PROCESSOR = "processor"  # where a fit ran, if not on a device
 
 
-def require_number(
-    name: str,
-    value: Any,
-    words: str,
-    *,
-    least: float = -math.inf,
-    most: float = math.inf,
-    above: float = -math.inf,
-    below: float = math.inf,
-) -> None:
-    """Refuse what is no finite number in these bounds; `words` say so.
-
-    >>> require_number("tol", None, "0 or more", least=0.0)
-    Traceback (most recent call last):
-    tiebreak.errors.OptionError: tol must be 0 or more; got None.
-    """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not (least <= value <= most and above < value < below):
-        raise OptionError.must_be(name, words, value)
+def _gold_weight(name: str, value: Any) -> None:
+    if not (isinstance(value, str) and value == AUTO):
+        number("'auto' or a number above 0", above=0.0)(name, value)
 
 
-def require_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number from `least` on."""
-    if not _is_count(value, least):
-        raise OptionError.must_be(name, f"{least} or more, a whole number", value)
-
-
-def _is_count(value: Any, least: int) -> bool:
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return is_whole and int(value) >= least
-
-
-def require_word(name: str, value: Any, words: Sequence[str], *more: str) -> None:
-    """Refuse what is none of some words; `more` says what else the option takes."""
-    if not (isinstance(value, str) and value in words):
-        raise OptionError.unknown(name, value, (*words, *more))
+COMMON: dict[str, Rule] = {
+    **dict.fromkeys(("max_iter", "n_chains", "n_draws"), whole(1)),
+    "n_warmup": whole(0),
+    "n_threads": optional(whole(1)),
+    "random_state": optional(whole(0)),
+    **dict.fromkeys(("tol", "smoothing"), number("0 or more", least=0.0)),
+    "dependence": number("between 0 and 1: the share of errors in common", least=0.0, most=1.0),
+    "gold_weight": _gold_weight,
+    **dict.fromkeys(("accelerate", "progress"), FLAG),
+    "on_contradiction": one_of(CONTRADICTIONS),
+    "trust": that(
+        "a mapping of workers to numbers of right answers, such as {'ann': 50}",
+        lambda value: isinstance(value, Mapping | None),
+    ),
+}
 
 
 def check_common(options: Mapping[str, Any]) -> None:
     """Refuse values of the options that estimators have in common; others are passed over."""
     for name, value in options.items():
-        if name in LEAST_COUNTS:
-            require_count(name, value, LEAST_COUNTS[name])
-        elif name in LEAST_COUNTS_OR_NONE and value is not None:
-            least = LEAST_COUNTS_OR_NONE[name]
-            if not _is_count(value, least):
-                words = f"None or a whole number from {least} on"
-                raise OptionError.must_be(name, words, value)
-        elif name in ("tol", "smoothing"):
-            require_number(name, value, "0 or more", least=0.0)
-        elif name == "dependence":
-            share = "between 0 and 1: the share of errors in common"
-            require_number(name, value, share, least=0.0, most=1.0)
-        elif name == "gold_weight" and not (isinstance(value, str) and value == AUTO):
-            require_number(name, value, "'auto' or a number above 0", above=0.0)
-        elif name in ("accelerate", "progress") and not isinstance(value, bool):
-            raise OptionError.must_be(name, "True or False", value)
-        elif name == "on_contradiction":
-            require_word(name, value, CONTRADICTIONS)
-        elif name == "trust" and not isinstance(value, Mapping | None):
-            words = "a mapping of workers to numbers of right answers, such as {'ann': 50}"
-            raise OptionError.must_be(name, words, value)
-
-
-def as_floats(name: str, given: Any) -> Any:
-    """Return numbers as an array; refuse what is none."""
-    import numpy as np
-
-    try:
-        return np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise OptionError.must_be(name, "made of numbers", given) from None
+        if name in COMMON:
+            COMMON[name](name, value)
 
 
 def option(
