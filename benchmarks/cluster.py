@@ -1,6 +1,6 @@
 """Fits over partitions: `python -m benchmarks.cluster FOLDER efficiency 2e7`, and so on.
 
-    efficiency N [U] two processes against two threads, sweeps by turns; overhead, bytes, loading
+    efficiency N     two processes against two threads, sweeps by turns; overhead, bytes, loading
     memory N         of the driver of two processes, and of a fit out of core; time beside in memory
     wide             1e5 workers, 10 classes: bytes and the driver's memory
 
@@ -33,11 +33,10 @@ from tiebreak.data.ids import Ids
 from tiebreak.inference import vb
 from tiebreak.kernels import compiled
 from tiebreak.shards.dask import DaskExecutor
-from tiebreak.shards.fitting import cut_recipes
-from tiebreak.shards.named import gather_named
-from tiebreak.shards.partitions import look_and_join
-from tiebreak.shards.sources import ReadOptions, find_shards
-from tiebreak.shards.sweeper import Units
+from tiebreak.shards.fitting import write_plan
+from tiebreak.shards.join import join
+from tiebreak.shards.sources import ReadOptions, read_shards
+from tiebreak.shards.sweeper import Shards
 
 RESULTS = Path(__file__).parent / "results" / "cluster.json"
 N_SHARDS = 8
@@ -74,13 +73,13 @@ def shards(folder: Path, n: int, n_workers: int = 1000, n_classes: int = 2) -> P
     return target
 
 
-def open_units(executor: Any, source: Path, work: Path, n_units: int, **options: Any) -> Units:
-    """Load the units of a fit, as a fit does."""
-    shards = find_shards(sorted(source.glob("*.tb")))
-    crowd = look_and_join(executor, shards, ReadOptions(), work / "parts", n_units=n_units)
-    named, _ = gather_named(executor, crowd, None, None, work / "named")
-    recipes = cut_recipes(crowd, named, tb.VariationalBayes(), None, work, **options)
-    return Units(executor, crowd, recipes)
+def open_shards(executor: Any, source: Path, work: Path) -> Shards:
+    """Open the shards of a fit, as a fit does."""
+    work.mkdir(parents=True, exist_ok=True)
+    files = sorted(str(each) for each in source.glob("*.tb"))
+    crowd = join(read_shards(executor, files, ReadOptions(), work / "parts"), None, None)
+    plan = write_plan(crowd, tb.VariationalBayes(), work, is_on_disk=False)
+    return Shards(executor, crowd, plan, None, None)
 
 
 def whole(source: Path) -> Responses:
@@ -117,13 +116,13 @@ def wire() -> int:
     return int(line.split()[9])
 
 
-def efficiency(folder: Path, n: int, n_units: int = 4) -> dict[str, Any]:
+def efficiency(folder: Path, n: int) -> dict[str, Any]:
     source = shards(folder, n)
-    found: dict[str, Any] = {"responses": n, "units": n_units}
+    found: dict[str, Any] = {"responses": n}
     with connected("local:2") as client, tempfile.TemporaryDirectory(dir=folder) as work:
-        units = open_units(DaskExecutor(client), source, Path(work), n_units)
+        opened = open_shards(DaskExecutor(client), source, Path(work))
         began = time.perf_counter()
-        units.load()
+        opened.load()
         found["load_s"] = time.perf_counter() - began
         crowd = whole(source)
         tasks = vb.lay_out(crowd)
@@ -137,12 +136,12 @@ def efficiency(folder: Path, n: int, n_units: int = 4) -> dict[str, Any]:
             sweeper.sweep(given)
             middle = time.perf_counter()
             before = wire()
-            units.sweep(given)
+            opened.sweep(given)
             sent.append(wire() - before)
             pairs.append((middle - began, time.perf_counter() - middle))
         one, two = np.array(pairs[3:]).T
         small = shards(folder, 40_000)
-        idle = open_units(DaskExecutor(client), small, Path(work) / "small", n_units)
+        idle = open_shards(DaskExecutor(client), small, Path(work) / "small")
         idle.load()
         rounds = []
         for i in range(N_PAIRS):
@@ -160,7 +159,7 @@ def efficiency(folder: Path, n: int, n_units: int = 4) -> dict[str, Any]:
         "overhead_median_s": float(np.median(rounds)),
         "overhead_least_s": float(min(rounds)),
         "wire_median_bytes": float(np.median(sent)),
-        "wire_over_units_and_table": float(np.median(sent)) / (n_units * table),
+        "wire_over_processes_and_table": float(np.median(sent)) / (2 * table),
     }
 
 
@@ -256,7 +255,7 @@ def wide(folder: Path, n: int) -> dict[str, Any]:
 
         watch.start()
         tb.shards.fit(
-            sorted(source.glob("*.tb")), f"{out}/l", client=client, units=4, progress=tell,
+            sorted(source.glob("*.tb")), f"{out}/l", client=client, progress=tell,
             estimator=tb.VariationalBayes(tol=0.0, max_iter=6),
         )  # fmt: skip
     watch.go = False

@@ -284,13 +284,12 @@ CALLS: dict[str, Call] = {
         tb.shards.fit,
         CLUSTER
         | {"estimator": None, "links": None, "gold": None, "start": None, "resume": False}
-        | {"force": True, "units": None, "probabilities": False, "progress": None},
+        | {"force": True, "probabilities": False, "progress": None},
     ),
     "shards.predict": (
         tb.shards.predict,
         CLUSTER | {"model": MODEL, "probabilities": False},
     ),
-    "shards.shuffle": (tb.shards.shuffle, CLUSTER | {"parts": 2}),
 }
 ELSEWHERE = {  # not called with values of a user's own, or tried below
     "datasets.fetch",  # of the web

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cluster.clusters import running
-from cluster.shards import bits, cut, even
+from cluster.shards import assert_alike, cut, even, outcome
 
 import tiebreak as tb
 from tiebreak.errors import ClusterError, FileError, ResponseError
@@ -35,7 +35,7 @@ def flip(file: Path) -> None:
 
 def test_a_damaged_partition_is_named(shards: Path, tmp_path: Path) -> None:
     flip(next((shards / "shard-02.tb").glob("code-*.npy")))
-    with pytest.raises(FileError, match=r"Partition 2 \(.*shard-02.tb\).*Write it again"):
+    with pytest.raises(FileError, match=r"Shard 2 \(.*shard-02.tb\).*Write it again"):
         tb.shards.fit(shards, tmp_path / "out")
 
 
@@ -44,14 +44,14 @@ def test_a_damaged_partition_is_named_by_a_worker(
     shards: Path, tmp_path: Path, client: Any
 ) -> None:
     flip(next((shards / "shard-01.tb").glob("start-*.npy")))
-    with pytest.raises(FileError, match=r"Partition 1 \(.*shard-01.tb\).*is not what was written"):
+    with pytest.raises(FileError, match=r"Shard 1 \(.*shard-01.tb\).*is not what was written"):
         tb.shards.fit(shards, tmp_path / "out", client=client)
 
 
 def test_an_empty_folder_is_named(shards: Path, tmp_path: Path) -> None:
     for file in (shards / "shard-03.tb").iterdir():
         file.unlink()
-    with pytest.raises(FileError, match=r"Partition 3 .*it has no about.json"):
+    with pytest.raises(FileError, match=r"Shard 3 .*it has no about.json"):
         tb.shards.fit(shards, tmp_path / "out")
 
 
@@ -65,7 +65,7 @@ def test_a_partition_that_vanishes_after_it_was_looked_at_is_named(
         first(self, *given)
 
     monkeypatch.setattr(Part, "__init__", load)
-    with pytest.raises(FileError, match=r"Partition 2 \(.*shard-02.tb\): There is no folder"):
+    with pytest.raises(FileError, match=r"Shard 2 \(.*shard-02.tb\): There is no folder"):
         tb.shards.fit(shards, tmp_path / "out")
 
 
@@ -77,7 +77,7 @@ def test_a_missing_shard_is_said(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_no_half_file_and_the_fit_goes_on(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = bits(tb.shards.fit(shards, tmp_path / "whole"))
+    expected = outcome(tb.shards.fit(shards, tmp_path / "whole"))
     sync = os.fsync
     n_labels = 0
 
@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_no_half_file_and_the_fit_goes_on(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        words = r"Partition 1 .*labels-00001.*No space left on device.*--resume"
+        words = r"Shard 1 .*labels-00001.*No space left on device.*resume=True"
         with pytest.raises(FileError, match=words):
             tb.shards.fit(shards, tmp_path / "out")
     names = sorted(each.name for each in (tmp_path / "out").iterdir())
@@ -100,26 +100,26 @@ def test_a_full_disk_leaves_no_half_file_and_the_fit_goes_on(
     made = tb.shards.fit(
         shards, tmp_path / "out", resume=True, progress=lambda p: seen.append(p.n_sweeps)
     )
-    assert bits(made) == expected
+    assert_alike(made, expected)
 
 
 def test_a_full_disk_under_the_checkpoint_is_said(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = bits(tb.shards.fit(shards, tmp_path / "whole"))
+    expected = outcome(tb.shards.fit(shards, tmp_path / "whole"))
     sync = os.fsync
 
     def full(handle: int) -> None:
         at = tmp_path / "out" / ".tiebreak" / "checkpoint"
-        if len(list(at.glob("sweep-*.npz"))) == 4:
+        if len(list(at.glob("sweep-*.npz"))) == 3:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(handle)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(FileError, match=r"checkpoint of sweep 4 .*No space left.*--resume"):
+        with pytest.raises(FileError, match=r"checkpoint of sweep 4 .*No space left.*resume=True"):
             tb.shards.fit(shards, tmp_path / "out")
-    assert bits(tb.shards.fit(shards, tmp_path / "out", resume=True)) == expected
+    assert_alike(tb.shards.fit(shards, tmp_path / "out", resume=True), expected)
 
 
 @pytest.mark.dask
@@ -138,17 +138,17 @@ def test_a_partition_that_kills_its_workers_is_named(shards: Path, tmp_path: Pat
 
             first = units.Part.__init__
 
-            def load(self: Any, recipe: Any, unit: Any) -> None:
-                if recipe.look.number == 2:
+            def load(self: Any, one: Any, plan: Any) -> None:
+                if one.shard.number == 2:
                     os.kill(os.getpid(), 9)
-                first(self, recipe, unit)
+                first(self, one, plan)
 
             units.Part.__init__ = load  # type: ignore[method-assign]
 
     with connected("local:2") as other:
         other.register_plugin(Deadly())
         began = time.monotonic()
-        words = r"3 workers died .* of partition 2 \(.*shard-02.tb\).*--resume"
+        words = r"3 workers died .* at shard 2 \(.*shard-02.tb\).*resume=True"
         with pytest.raises(ClusterError, match=words):
             tb.shards.fit(shards, tmp_path / "out", client=other)
         assert time.monotonic() - began < LIMIT_S
@@ -236,7 +236,7 @@ def test_success_is_the_last_file(
 
     monkeypatch.setattr(os, "replace", watch)
     tb.shards.fit(shards, tmp_path / "out")
-    written = [name for name in order if not name.startswith(("sweep", "finger"))]
+    written = [name for name in order if name.startswith(("labels", "_"))]
     assert written == [*(f"labels-{i:05d}.parquet" for i in range(4)), "_SUCCESS"]
 
 

@@ -1,4 +1,4 @@
-"""Shards: which are found, how ids join them, tasks that are spread, and the shuffle."""
+"""Shards: which are found, how ids join them, and tasks that are spread over several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster.shards import assert_same_fit, cut, even
+from cluster.shards import assert_alike, assert_same_fit, cut, even, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,8 +16,7 @@ import tiebreak as tb
 from tiebreak.data.ids import Ids
 from tiebreak.data.ids.hashing import hash_ids
 from tiebreak.errors import FileError, InputError, InputNote
-from tiebreak.shards import Serial, partitions, spread
-from tiebreak.shards.partitions import cut_units
+from tiebreak.shards import sources
 from tiebreak.shards.sources import find_shards
 
 pytestmark = [  # told in tests of other things; tests of these notes ask for them by name
@@ -70,7 +69,9 @@ def test_empty_shards_are_left_out_and_said(tmp_path: Path) -> None:
 
 def test_ids_of_different_types_are_refused(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [(1, "ann", "x")], [("b", "ann", "x")])
-    with pytest.raises(InputError, match=r"task ids of .*s0.* and .*s1.* differ in type"):
+    with pytest.raises(
+        InputError, match=r"task ids of .*s0.* of type int, those of .*s1.* of type str"
+    ):
         tb.shards.fit(folder, tmp_path / "out")
     folder = write(tmp_path / "in", [("a", 7, "x")], [("b", "ann", "x")])
     with pytest.raises(InputError, match=r"worker ids of .* of type int, those of .* of type str"):
@@ -101,23 +102,7 @@ def test_unknown_tasks_of_links_and_gold_are_refused(tmp_path: Path) -> None:
         tb.shards.fit(folder, tmp_path / "out", links=[("a", "nobody", "cannot")], force=True)
 
 
-@given(st.lists(st.integers(0, 10**8), min_size=1, max_size=40), st.integers(1, 50))
-def test_units_are_runs_of_all_partitions(sizes: list[int], n_units: int) -> None:
-    for wanted in (None, n_units):
-        units = cut_units(sizes, wanted)
-        assert [i for unit in units for i in unit] == list(range(len(sizes)))
-        assert all(len(unit) for unit in units)
-        assert wanted is None or len(units) == min(wanted, len(sizes))
-
-
 # Tasks in several shards
-
-
-def test_a_task_in_two_shards_is_refused_by_name(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", ROWS[:3], [("b", "cy", "y"), ("q", "cy", "x")])
-    words = r"1 task has responses in several shards: 'b' in .*s0.* and .*s1.*\n.*tiebreak shuffle"
-    with pytest.raises(InputError, match=words):
-        tb.shards.fit(folder, tmp_path / "out")
 
 
 def test_spans_that_do_not_overlap_need_no_hashes(
@@ -126,7 +111,7 @@ def test_spans_that_do_not_overlap_need_no_hashes(
     def refuse(*_: Any) -> None:
         raise AssertionError("hashed")
 
-    monkeypatch.setattr(spread, "write_hashes", refuse)
+    monkeypatch.setattr(sources, "write_hashes", refuse)
     apart = write(tmp_path / "apart", ROWS[:2], ROWS[2:])
     tb.shards.fit(apart, tmp_path / "out")
     mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
@@ -137,9 +122,10 @@ def test_spans_that_do_not_overlap_need_no_hashes(
 def test_equal_hashes_of_different_ids_are_no_harm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spread, "hash_ids", lambda names: np.zeros(len(names), np.uint64))
+    monkeypatch.setattr(sources, "hash_ids", lambda names: np.zeros(len(names), np.uint64))
     mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
-    assert tb.shards.fit(mixed, tmp_path / "out").n_tasks == 4
+    with pytest.warns(InputNote, match="in several shards"):
+        assert tb.shards.fit(mixed, tmp_path / "out").n_tasks == 4
 
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=60))
@@ -160,76 +146,85 @@ def test_hashes_of_numbers_and_of_many_texts_differ() -> None:
     np.testing.assert_allclose(share, 1 / 7, atol=0.005)
 
 
-# Shuffle
-
-
-def test_a_shuffle_brings_tasks_together(tmp_path: Path) -> None:
-    crowd = tb.simulate.crowd(300, 12, 3, random_state=2).responses
-    rng = np.random.default_rng(0)
-    row = rng.permutation(crowd.n_responses)
+def spread_out(crowd: tb.Responses, n_shards: int, folder: Path) -> Path:
+    """Write responses in any order, in tables of equal length."""
+    row = np.random.default_rng(0).permutation(crowd.n_responses)
     columns = {
         "task": crowd.tasks.take(crowd.task_of_each()[row]),
         "worker": crowd.workers.take(crowd.worker_of_each()[row]),
         "label": crowd.classes.take(crowd.label_of_each()[row]),
     }
-    folder = tmp_path / "in"
     folder.mkdir()
-    for i, at in enumerate(np.array_split(np.arange(len(row)), 5)):
+    for i, at in enumerate(np.array_split(np.arange(len(row)), n_shards)):
         low, high = int(at[0]), int(at[-1]) + 1
         piece = {name: list(column)[low:high] for name, column in columns.items()}
         tb.read_responses(piece).write(folder / f"s{i}.csv")
-    with pytest.raises(InputError, match="tiebreak shuffle"):
-        tb.shards.fit(folder, tmp_path / "out")
-    made = tb.shards.shuffle(folder, tmp_path / "new", parts=3)
-    assert [Path(each).name for each in made] == [f"part-{i:05d}.tb" for i in range(3)]
-    fit = tb.shards.fit(tmp_path / "new", tmp_path / "out", force=True, probabilities=True)
-    one = tb.VariationalBayes().fit(crowd)
-    table = fit.labels_.to_table()
+    return folder
+
+
+def test_tasks_that_are_spread_are_brought_together(tmp_path: Path) -> None:
+    made_up = tb.simulate.crowd(300, 12, 3, random_state=2)
+    crowd = made_up.responses
+    folder = spread_out(crowd, 5, tmp_path / "in")
+    gold = dict(list(made_up.gold.to_dict().items())[::30])
+    with pytest.warns(InputNote, match="300 tasks have responses in several shards"):
+        made = tb.shards.fit(folder, tmp_path / "out", gold=gold)
+    one = tb.VariationalBayes().fit(crowd, gold=gold)
+    table = made.labels_.to_table()
     found = dict(zip(table["task"].to_pylist(), table["probability"].to_pylist(), strict=True))
     expected = {label.task: label.probability for label in one.labels_}
     assert found == pytest.approx(expected, abs=1e-9)
-    assert not list(tmp_path.glob(".*"))
+    with pytest.warns(InputNote, match="in several shards"):
+        labels = tb.shards.predict(one, folder, tmp_path / "predicted")
+    assert labels.dataset().count_rows() == 300
+    assert [each.name for each in tmp_path.glob(".*")] == []
 
 
-def test_repeats_after_a_shuffle_follow_the_order_of_shards(tmp_path: Path) -> None:
+def test_a_broken_off_fit_of_spread_tasks_goes_on(tmp_path: Path) -> None:
+    folder = spread_out(tb.simulate.crowd(100, 8, 2, random_state=1).responses, 3, tmp_path / "in")
+    with pytest.warns(InputNote, match="in several shards"):
+        expected = outcome(tb.shards.fit(folder, tmp_path / "whole"))
+
+    def stop(progress: tb.shards.FitProgress) -> None:
+        if progress.n_sweeps == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), pytest.warns(InputNote, match="in several shards"):
+        tb.shards.fit(folder, tmp_path / "out", progress=stop)
+    with pytest.warns(InputNote, match="in several shards"):
+        assert_alike(tb.shards.fit(folder, tmp_path / "out", resume=True), expected)
+
+
+def test_repeats_in_several_shards_follow_their_order(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [("a", "ann", "x"), ("b", "bob", "x")], [("a", "ann", "y")])
-    words = "1 response repeat.* the last one counts, in the order of the shards"
-    with pytest.warns(InputNote, match=words):
-        made = tb.shards.shuffle(folder, tmp_path / "new", parts=1)
-    crowd = tb.read_responses(made[0])
-    assert crowd.classes[int(crowd.of(int(crowd.tasks.codes(["a"])[0]))[1][0])] == "y"
+    with pytest.warns(InputNote) as caught:
+        made = tb.shards.fit(folder, tmp_path / "out")
+    codes = [getattr(each.message, "code", "") for each in caught]
+    assert "repeats-between-shards" in codes
+    assert made.n_responses == 2
+    assert made.answers.tolist() == [[0, 1], [1, 0]] or made.answers.tolist() == [[1, 0], [0, 1]]
 
 
-def test_a_shuffle_keeps_tasks_without_responses_and_weights(tmp_path: Path) -> None:
+def test_tasks_brought_together_keep_weights_and_those_that_nobody_answered(
+    tmp_path: Path,
+) -> None:
     crowd = tb.read_responses(
-        {"task": ["a", "a", "b"], "worker": ["u", "v", "u"], "label": ["x", "y", "x"],
-         "weight": [0.5, 2.0, 1.5]},
-        tasks=["a", "b", "c"],
+        {"task": ["a", "a", "b", "d"], "worker": ["u", "v", "u", "v"],
+         "label": ["x", "y", "x", "y"], "weight": [0.5, 2.0, 1.5, 1.0]},
+        tasks=["a", "b", "c", "d"],
     )  # fmt: skip
-    folder = cut(crowd, [0, 1, 3], tmp_path / "in")
-    made = tb.shards.shuffle(folder, tmp_path / "new", parts=1)
-    again = tb.read_responses(made[0])
-    assert sorted(map(str, again.tasks)) == ["a", "b", "c"]
-    assert again.weight is not None
-    assert sorted(again.weight.tolist()) == [0.5, 1.5, 2.0]
-
-
-def test_a_shuffle_does_not_write_into_a_folder_that_is_full(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", ROWS[:3], ROWS[3:])
-    with pytest.raises(InputError, match="is there already, and is not empty"):
-        tb.shards.shuffle(folder, folder)
-
-
-def test_serial_calls_in_the_order_of_places() -> None:
-    seen: list[int] = []
-
-    def note(i: int) -> int:
-        seen.append(i)
-        return i
-
-    found = Serial().each(note, {2: (2,), 0: (0,), 1: (1,)})
-    assert seen == [0, 1, 2]
-    assert found == {0: 0, 1: 1, 2: 2}
+    folder = tmp_path / "in"
+    folder.mkdir()
+    order = list(crowd.tasks)
+    for i, names in enumerate((["a", "c", "d"], ["b"])):
+        crowd.on_tasks(np.array([order.index(name) for name in names])).write(folder / f"{i}.tb")
+    tb.Responses.from_rows([("d", "u", "x")]).write(folder / "2.tb")
+    with pytest.warns(InputNote, match="in several shards"):
+        made = tb.shards.fit(folder, tmp_path / "out")
+    assert sorted(made.labels_.to_table()["task"].to_pylist()) == ["a", "b", "c", "d"]
+    assert made.n_responses == 5
+    kept: Any = made.model._carried
+    assert kept.counts.sum() == pytest.approx(0.5 + 2.0 + 1.5 + 1.0 + 1.0)
 
 
 def test_shards_with_classes_of_their_own_are_fitted_alike(tmp_path: Path) -> None:
@@ -250,10 +245,10 @@ def test_kernels_load_while_large_shards_are_looked_at(
 ) -> None:
     cut(tb.simulate.crowd(60, 5, random_state=0).responses, even(60, 2), tmp_path / "in")
     begun: list[str] = []
-    monkeypatch.setattr(partitions, "load_compiled_early", lambda: begun.append("now"))
+    monkeypatch.setattr(sources, "load_compiled_early", lambda: begun.append("now"))
     tb.shards.fit(tmp_path / "in", tmp_path / "small")
     assert not begun
-    monkeypatch.setattr(partitions, "COMPILED_ROWS", 10)
+    monkeypatch.setattr(sources, "COMPILED_ROWS", 10)
     tb.shards.fit(tmp_path / "in", tmp_path / "large")
     assert len(begun) == 2
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster.shards import assert_same_fit, bits, cut, even
+from cluster.shards import assert_alike, assert_same_fit, cut, even, outcome
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import fs
@@ -93,7 +93,7 @@ def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path)
         assert len(made.violations_) == len(one.violations_)
 
 
-def assert_subtypes_have_the_same_bits(seed: int, folder: Path, **options: Any) -> None:
+def assert_subtypes_are_fitted_alike(seed: int, folder: Path, **options: Any) -> None:
     """Fit a crowd whose shards name workers in orders of their own; compare with one machine."""
     rng = np.random.default_rng(seed)
     n_tasks = int(rng.integers(200, 900))
@@ -121,25 +121,23 @@ def assert_subtypes_have_the_same_bits(seed: int, folder: Path, **options: Any) 
     one = on_one_machine(estimator, tb.Responses.from_rows([rows[r] for r in order]))
     made = tb.shards.fit(folder, folder / "out", estimator=estimator, probabilities=True)
     assert_same_fit(one, made)
-    assert np.array_equal(made.confusion_, one.confusion_)
-    assert np.array_equal(made.class_prior_, one.class_prior_)
 
 
 @pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("seed", [4, 14])
-def test_subtypes_have_the_bits_of_one_machine(seed: int, accelerate: bool, tmp_path: Path) -> None:
+def test_subtypes_are_fitted_as_on_one_machine(seed: int, accelerate: bool, tmp_path: Path) -> None:
     """They start near a saddle: with sums that round, leaps are 1e-11 apart on these crowds."""
-    assert_subtypes_have_the_same_bits(seed, tmp_path / "in", accelerate=accelerate)
+    assert_subtypes_are_fitted_alike(seed, tmp_path / "in", accelerate=accelerate)
 
 
 @pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(60))
-def test_subtypes_of_sixty_crowds_have_the_bits_of_one_machine(seed: int, tmp_path: Path) -> None:
-    assert_subtypes_have_the_same_bits(seed, tmp_path / "in")
+def test_subtypes_of_sixty_crowds_are_fitted_as_on_one_machine(seed: int, tmp_path: Path) -> None:
+    assert_subtypes_are_fitted_alike(seed, tmp_path / "in")
 
 
 @pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
@@ -217,10 +215,7 @@ def test_any_cut_gives_the_fit_of_one_machine(tmp_path_factory: Any, data: st.Da
     kind = "must" if truth[names[0]] == truth[names[apart]] else "cannot"
     links = [(names[0], names[apart], kind)] if data.draw(st.booleans()) else None
     one = tb.VariationalBayes().fit(crowd.responses, links=links, gold=known)
-    made = tb.shards.fit(
-        shards, folder / "out", links=links, gold=known, probabilities=True,
-        units=data.draw(st.integers(1, n_shards)),
-    )  # fmt: skip
+    made = tb.shards.fit(shards, folder / "out", links=links, gold=known, probabilities=True)
     assert_same_fit(one, made)
 
 
@@ -333,43 +328,29 @@ def test_the_model_is_saved_asked_and_updated(shards: Path, tmp_path: Path) -> N
     assert len(updated.tasks_) == 50
 
 
-def test_units_are_cut_by_the_input_and_change_rounding_alone(shards: Path, tmp_path: Path) -> None:
-    one = tb.VariationalBayes().fit(CROWD.responses)
-    for units in (1, 3, 5):
-        made = tb.shards.fit(shards, tmp_path / str(units), units=units, probabilities=True)
-        assert_same_fit(one, made)
-
-
-def test_the_same_fit_twice_has_the_same_bits(shards: Path, tmp_path: Path) -> None:
-    first, second = (
-        bits(tb.shards.fit(shards, tmp_path / name, links=LINKS)) for name in ("a", "b")
-    )
-    assert first == second
-
-
 def test_tables_are_packed_first_and_fitted_alike(tmp_path: Path) -> None:
     tables = cut(CROWD.responses, even(1200, 3), tmp_path / "parquet", ".parquet")
     made = tb.shards.fit(tables, tmp_path / "out")
     assert made.n_iter_ == tb.VariationalBayes().fit(CROWD.responses).n_iter_
     assert not (tmp_path / "out" / ".tiebreak").exists()
-    expected = bits(made)
+    expected = outcome(made)
     for suffix in (".csv", ".csv.gz", ".jsonl"):
         tables = cut(CROWD.responses, even(1200, 3), tmp_path / suffix[1:], suffix)
-        assert bits(tb.shards.fit(f"{tables}/*{suffix}", tmp_path / "again")) == expected
+        assert_alike(tb.shards.fit(f"{tables}/*{suffix}", tmp_path / "again"), expected)
     for suffix in (".parquet", ".csv", ".csv.gz", ".jsonl"):
         uri = f"file://{tmp_path}/{suffix[1:]}/*{suffix}"
-        assert bits(tb.shards.fit(uri, tmp_path / "uri")) == expected
+        assert_alike(tb.shards.fit(uri, tmp_path / "uri"), expected)
     (tmp_path / "csv" / "shard-99.csv").write_text("task,worker,label\n", encoding="utf-8")
     with pytest.warns(tb.InputNote, match="1 shard of 4 empty: left out"):
         made = tb.shards.fit(f"file://{tmp_path}/csv", tmp_path / "uri")
-    assert bits(made) == expected
+    assert_alike(made, expected)
 
 
 def test_addresses_may_have_options_of_the_file_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = cut(CROWD.responses, even(1200, 2), tmp_path / "in", ".parquet")
-    expected = bits(tb.shards.fit(tables, tmp_path / "out"))
+    expected = outcome(tb.shards.fit(tables, tmp_path / "out"))
     given = []
 
     def reached(uri: str) -> tuple[Any, str]:
@@ -380,7 +361,7 @@ def test_addresses_may_have_options_of_the_file_system(
     options = "?endpoint_override=127.0.0.1:9000&scheme=http"
     for pattern in ("/*.parquet", "/shard-0?.parquet", ""):
         uri = f"s3://{tables}{pattern}{options}"
-        assert bits(tb.shards.fit(uri, tmp_path / "again")) == expected
+        assert_alike(tb.shards.fit(uri, tmp_path / "again"), expected)
     assert all(uri.endswith(options) for uri in given)
     with pytest.raises(FileError, match="Leave keys out of the address s3://…: it is shown"):
         tb.shards.fit("s3://key:secret@bucket/*.parquet", tmp_path / "again")

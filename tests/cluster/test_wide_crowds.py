@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cluster.shards import Killer, assert_same_fit, bits, cut
+from cluster.shards import Killer, Outcome, assert_alike, assert_same_fit, cut, outcome
 
 import tiebreak as tb
 from tiebreak.errors import FileError
-from tiebreak.shards import tables
+from tiebreak.shards import units
 
 CROWD = tb.simulate.crowd(9000, 11_000, 10, responses_per_task=3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -32,13 +32,13 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+def expected(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     made = tb.shards.fit(shards, tmp_path_factory.mktemp("serial"), estimator=FEW, gold=GOLD)
-    return bits(made)
+    return outcome(made)
 
 
 def test_the_fit_is_that_of_one_machine(shards: Path, tmp_path: Path) -> None:
-    assert TABLE > tables.LARGE_TABLE
+    assert TABLE > units.LARGE_TABLE
     one = tb.VariationalBayes(tol=0.0, max_iter=3).fit(CROWD.responses, gold=GOLD)
     left: list[int] = []
 
@@ -53,23 +53,23 @@ def test_the_fit_is_that_of_one_machine(shards: Path, tmp_path: Path) -> None:
     assert min(left) >= 1
 
 
-def test_files_change_no_bit(
-    shards: Path, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_change_nothing(
+    shards: Path, expected: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "LARGE_TABLE", 1 << 40)
+    monkeypatch.setattr(units, "LARGE_TABLE", 1 << 40)
     made = tb.shards.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
-    assert bits(made) == expected
+    assert_alike(made, expected)
 
 
 @pytest.mark.dask
-def test_a_killed_worker_changes_no_bit(shards: Path, expected: str, tmp_path: Path) -> None:
+def test_a_killed_worker_changes_nothing(shards: Path, expected: Outcome, tmp_path: Path) -> None:
     from tiebreak.cli.cluster import connected
 
     with connected("local:2") as other:
         killer = Killer(other, 5, "during")
         made = tb.shards.fit(shards, tmp_path / "out", executor=killer, estimator=FEW, gold=GOLD)
-    assert killer.killed
-    assert bits(made) == expected
+    assert killer.has_killed
+    assert_alike(made, expected)
 
 
 @pytest.mark.dask
@@ -93,7 +93,7 @@ def test_the_driver_holds_few_tables(shards: Path, client: Any, tmp_path: Path) 
 
 
 def test_a_full_disk_under_a_table_is_said(
-    shards: Path, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shards: Path, expected: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save = np.save
     n_saved = 0
@@ -107,7 +107,7 @@ def test_a_full_disk_under_a_table_is_said(
 
     with monkeypatch.context() as patch:
         patch.setattr(np, "save", full)
-        with pytest.raises(FileError, match=r"A table of .* No space left on device.*--resume"):
+        with pytest.raises(FileError, match=r"A table of .* No space left on device.*resume=True"):
             tb.shards.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD)
     made = tb.shards.fit(shards, tmp_path / "out", estimator=FEW, gold=GOLD, resume=True)
-    assert bits(made) == expected
+    assert_alike(made, expected)

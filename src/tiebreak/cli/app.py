@@ -49,7 +49,6 @@ COMMANDS = (
     "update",
     "stream",
     "pack",
-    "shuffle",
     "convert",
     "export",
     "evaluate",

@@ -152,7 +152,6 @@ class Partitions(NamedTuple):
     cluster: str | None
     out_of_core: bool
     resume: bool = False
-    units: int | None = None
 
     @property
     def are_given(self) -> bool:
@@ -160,13 +159,13 @@ class Partitions(NamedTuple):
         if self.cluster is not None and self.out_of_core:
             raise typer.BadParameter("--cluster and --out-of-core exclude each other.")
         chosen = self.cluster is not None or self.out_of_core
-        if not chosen and (self.resume or self.units):
-            raise typer.BadParameter("--resume and --units need --cluster or --out-of-core.")
+        if not chosen and self.resume:
+            raise typer.BadParameter("--resume needs --cluster or --out-of-core.")
         return chosen
 
     def only_of_fits(self) -> dict[str, Any]:
         """Return the options that only a fit has."""
-        return {"--resume": self.resume, "--units": self.units}
+        return {"--resume": self.resume}
 
 
 PARTITION_OPTIONS = (
@@ -181,7 +180,6 @@ PARTITION_OPTIONS = (
     new_option(
         "resume", bool, "Of shards: go on where a fit was broken off.", "--resume", default=False
     ),
-    new_option("units", int | None, "Of shards: runs that are added up apart.", metavar="N", min=1),
 )
 
 

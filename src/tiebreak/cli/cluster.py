@@ -108,7 +108,6 @@ def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) ->
             gold=None if wish.gold is None else tables.read_gold(wish.gold),
             resume=chosen.resume,
             force=wish.force,
-            units=chosen.units,
             probabilities=wish.probabilities,
             columns=named_columns(wish.columns) or None,
             repeats=wish.repeats,

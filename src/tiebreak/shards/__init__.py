@@ -1,30 +1,24 @@
-"""Many machines: the same fit over partitions, on a cluster or out of core on one machine.
+"""Fits of responses that lie in shards: out of core on one machine, or on a Dask cluster.
 
-sources       which folders or files are the partitions
-partitions    what is in each, and how ids join them
-named         tasks that links or gold name, brought to the driver
-spread        tasks in several partitions: found, refused, brought together
-executor      where work is done: `Serial`, or `dask`
-units         in other processes: partitions that are held, swept, added up
-tables        large tables go by files
-sweeper       on the driver: tables go out, sums come back
-checkpoint    what each sweep gave, on the disk
-estimators    the fits of one machine on such a sweeper, and where they start
-output        the folder of labels
-fitting       the whole, in its order
-prediction    labels of new tasks, by a model
+sources   what the shards are, what is in each, and tasks that are spread over several
+join      whose ids mean whom, and the tasks that links or gold name
+units     a shard in the process that sweeps it
+sweeper   all shards together, as the engine sees them: tables go out, sums come back
+executor  where the work is done: in this process, or (`dask`) on a cluster
+write     the folder of labels, and the checkpoint in it
+fitting   fit and predict
 """
 
 from __future__ import annotations
 
+from tiebreak.shards import messages as messages
 from tiebreak.shards.executor import Executor as Executor
 from tiebreak.shards.executor import Serial as Serial
 from tiebreak.shards.fitting import DistributedFit as DistributedFit
 from tiebreak.shards.fitting import fit as fit
-from tiebreak.shards.output import LabelFiles as LabelFiles
-from tiebreak.shards.prediction import predict as predict
-from tiebreak.shards.spread import shuffle as shuffle
+from tiebreak.shards.fitting import predict as predict
 from tiebreak.shards.sweeper import FitProgress as FitProgress
+from tiebreak.shards.write import LabelFiles as LabelFiles
 
 __all__ = [
     "DistributedFit",
@@ -34,5 +28,4 @@ __all__ = [
     "Serial",
     "fit",
     "predict",
-    "shuffle",
 ]

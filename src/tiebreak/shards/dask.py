@@ -1,8 +1,8 @@
-"""Work on a Dask cluster: each place has a worker, and another one when that dies.
+"""Work on a Dask cluster: each worker process has its items, and another one when it dies.
 
-A place is a task of Dask's that only its worker may do, since that holds what it has loaded. Dask
-does not know where else it could go, so the driver looks who is there; what was lost is asked again
-elsewhere, and loaded once.
+The items of a worker are one task of Dask's, which only this worker may do, since it holds what it
+has loaded: Dask would let others steal it, and load all of it again. But then Dask waits for a
+worker that is gone. So the driver looks who is there; items of the dead are dealt to the others.
 """
 
 from __future__ import annotations
@@ -11,92 +11,98 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from tiebreak._version import __version__
 from tiebreak.errors import ClusterError, TiebreakError
-from tiebreak.shards.executor import Result, offer_threads
-from tiebreak.wording import counted
+from tiebreak.shards.executor import Item, Result, offer_threads
 
 POLL_S = 0.25  # between looks while workers are waited for
 LOOK_S = 1.0  # between looks at which workers are there: each costs some milliseconds
-RETURN_S = 4.0  # that a lost worker is waited for, before its places go to the others
+RETURN_S = 4.0  # that a lost worker is waited for, before its items go to the others
 ALONE_S = 30.0  # that any worker at all is waited for
 SCHEDULER_S = 15.0  # without a word of the scheduler: it is lost
-MOST_LOSSES = 3  # of workers while they did one thing: that thing kills them
-WAY_ON = "Start the cluster again, and go on with --resume (resume=True)."
+MOST_LOSSES = 3  # of workers while they worked on one item: that item kills them
 
 
 class DaskExecutor:
-    """Does tasks on the workers of a Dask cluster."""
+    """Runs tasks on the workers of a Dask cluster: an `Executor`."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.n_lost = 0  # workers, since the beginning
-        self._home: dict[int, str] = {}
+        self.n_lost = 0
+        self._home: dict[int, str] = {}  # the worker of each item
         self._seen: set[str] = set()  # workers that are there
         self._heard = time.monotonic()
         self._require_tiebreak()
 
-    def each(
-        self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Result]:
-        """Call the task for every place on the worker of that place; return by place.
+    def share(self, task: Callable[[list[Item]], Result], items: Sequence[Item]) -> list[Result]:
+        """Deal the items to workers, call the task on each deal, return what came out.
 
-        Places that were lost twice go one by one, so that it is found who kills workers.
+        Items that were lost twice go one by one, so that it is found which one kills workers.
         """
-        done: dict[int, Any] = {}
+        found: list[Result] = []
         losses: Counter[int] = Counter()
-        todo, alone = list(arguments), list[int]()
+        todo = list(range(len(items)))
+        alone: list[int] = []
         while todo or alone:
             asked = todo or [alone.pop()]
-            done |= self._ask(task, {place: arguments[place] for place in asked})
-            lost = [place for place in asked if place not in done]
+            made, lost = self._ask(task, items, asked)
+            found += made
             losses.update(lost)
-            for place in lost:
-                if losses[place] == MOST_LOSSES:
-                    raise _lost_too_often(task, arguments[place])
-            todo = [place for place in lost if losses[place] < MOST_LOSSES - 1]
-            alone += [place for place in lost if losses[place] == MOST_LOSSES - 1]
-        for place in sorted(done):
-            if isinstance(done[place], Failed):
-                raise done[place].error
-        return {place: done[place] for place in sorted(done)}
+            for number in lost:
+                if losses[number] == MOST_LOSSES:
+                    raise ClusterError("workers-died", n=MOST_LOSSES, item=str(items[number][0]))
+            todo = [number for number in lost if losses[number] < MOST_LOSSES - 1]
+            alone += [number for number in lost if losses[number] == MOST_LOSSES - 1]
+        return found
 
-    def everywhere(self, task: Callable[..., Any], *arguments: Any) -> None:
+    def everywhere(self, task: Callable[..., object], *arguments: Any) -> None:
         """Call a task once on every worker that is there; whoever is gone needs no call."""
         with contextlib.suppress(Exception):
             self.client.run(task, *arguments, on_error="ignore")
 
     def _ask(
-        self, task: Callable[..., Any], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Any]:
-        """Call the task for some places; of those whose worker dies nothing comes back."""
+        self, task: Callable[[list[Item]], Any], items: Sequence[Item], asked: list[int]
+    ) -> tuple[list[Any], list[int]]:
+        """Call the task on some items; return what came out, and the items of dead workers."""
         from distributed.protocol.pickle import dumps
 
         if time.monotonic() - self._heard > LOOK_S:
             self._look()
-        self._settle(arguments)
+        self._settle(asked)
+        deals: dict[str, list[int]] = {}
+        for number in asked:
+            deals.setdefault(self._home[number], []).append(number)
         futures = {
-            place: self.client.submit(
+            home: self.client.submit(
                 do_call,
-                place,
-                dumps((task, given)),  # the scheduler need not read it
-                key=f"tiebreak-{getattr(task, '__name__', 'task')}-{secrets.token_hex(8)}",
-                workers=[self._home[place]],
+                dumps((task, [items[number] for number in some])),  # the scheduler need not read it
+                home,
+                key=f"tiebreak-{secrets.token_hex(8)}",
+                workers=[home],
             )
-            for place, given in arguments.items()
+            for home, some in deals.items()
         }
+        found = self._gather(futures)
+        for each in found.values():
+            if isinstance(each, Failed):
+                raise each.error
+        lost = [number for home, some in deals.items() if home not in found for number in some]
+        return list(found.values()), lost
+
+    def _gather(self, futures: dict[str, Any]) -> dict[str, Any]:
+        """Return what workers gave, by address; of those that die nothing comes back."""
         pool = ThreadPoolExecutor(1)
         try:
-            found = pool.submit(self.client.gather, list(futures.values()), errors="skip")
+            gathered = pool.submit(self.client.gather, list(futures.values()), errors="skip")
             while True:
                 with contextlib.suppress(TimeoutError):
-                    return dict(found.result(timeout=LOOK_S))
+                    return dict(gathered.result(timeout=LOOK_S))
                 self._look()
-                gone = [f for place, f in futures.items() if self._home[place] not in self._seen]
+                gone = [future for home, future in futures.items() if home not in self._seen]
                 self.client.cancel(gone, force=True)
         finally:
             pool.shutdown(wait=False)
@@ -125,28 +131,28 @@ class DaskExecutor:
             time.sleep(POLL_S)
             self._look()
         if not self._seen:
-            raise ClusterError(f"The cluster has no worker for {ALONE_S:.0f} s. {WAY_ON}")
+            raise ClusterError("cluster-without-workers", seconds=ALONE_S)
 
-    def _settle(self, places: Iterable[int]) -> None:
-        """Give places without a worker to those that have fewest; a lost one may return.
+    def _settle(self, asked: list[int]) -> None:
+        """Give items without a worker to those that have fewest; a lost one may return.
 
-        Where workers came that have none, some places move there.
+        Where workers came that have none, some items move there.
         """
-        lost = sorted(place for place in places if self._home.get(place) not in self._seen)
-        if lost:
+        homeless = [number for number in asked if self._home.get(number) not in self._seen]
+        if homeless:
             self._wait_for(max(1, len(set(self._home.values()))))
-        for place in lost:
-            self._home.pop(place, None)
-        for place in lost:
-            self._home[place] = self._by_load()[0][1]
+        for number in homeless:
+            self._home.pop(number, None)
+        for number in homeless:
+            self._home[number] = self._by_load()[0][1]
         load = self._by_load()
         while load and load[-1][0] - load[0][0] > 1:
-            of_fullest = (place for place, home in self._home.items() if home == load[-1][1])
+            of_fullest = (number for number, home in self._home.items() if home == load[-1][1])
             self._home[max(of_fullest)] = load[0][1]
             load = self._by_load()
 
     def _by_load(self) -> list[tuple[int, str]]:
-        """Return how many places each worker has, and its address, fewest first."""
+        """Return how many items each worker has, and its address, fewest first."""
         count = Counter(self._home.values())
         return sorted((count[address], address) for address in self._seen)
 
@@ -168,20 +174,13 @@ class DaskExecutor:
         except OSError as error:
             raise self._scheduler_lost() from error
         for where, there in sorted(found.items()):
-            if not there:
-                raise ClusterError(
-                    f"tiebreak is not installed on {where}. Install tiebreak[dask] {__version__} "
-                    "on the scheduler and on every worker."
-                )
             if there != __version__:
-                raise ClusterError(
-                    f"tiebreak is {there} on {where} and {__version__} here. Install one version "
-                    "everywhere."
-                )
+                code = "version-differs" if there else "tiebreak-missing"
+                raise ClusterError(code, where=where, there=there, here=__version__)
 
     def _scheduler_lost(self) -> ClusterError:
         address = getattr(self.client.scheduler, "address", None) or "the cluster"
-        return ClusterError(f"The scheduler at {address} is lost. {WAY_ON}")
+        return ClusterError("scheduler-lost", address=address)
 
 
 class Failed(NamedTuple):
@@ -190,28 +189,17 @@ class Failed(NamedTuple):
     error: BaseException
 
 
-def do_call(place: int, message: bytes) -> tuple[int, Any]:
-    """On a worker: call a task; return its place, and what it returned or raised."""
+def do_call(message: bytes, home: str) -> tuple[str, Any]:
+    """On a worker: call a task; return the worker's address, and what came out or was raised."""
     from distributed import get_worker
     from distributed.protocol.pickle import loads
 
     offer_threads(get_worker().state.nthreads)
     try:
-        task, given = loads(message)
-        return place, task(*given)
+        task, items = loads(message)
+        return home, task(items)
     except (TiebreakError, MemoryError) as error:
-        return place, Failed(error)
+        return home, Failed(error)
     except Exception as error:  # it may be of a kind that the driver cannot read
-        words = f"A worker failed: {type(error).__name__}: {error}"
-        return place, Failed(ClusterError(words))
-
-
-def _lost_too_often(task: Callable[..., Any], given: tuple[Any, ...]) -> ClusterError:
-    what = str(given[0])
-    if isinstance(given[0], int) and len(given) > 1:
-        what = f"partition {given[0]} ({getattr(given[1], 'path', given[1])})"
-    return ClusterError(
-        f"{counted(MOST_LOSSES, 'worker')} died one after the other at {task.__name__} of {what}. "
-        "Memory is the usual reason: cut shards smaller (tiebreak shuffle --parts), or give "
-        "workers more memory; then go on with --resume."
-    )
+        kind = type(error).__name__
+        return home, Failed(ClusterError("worker-failed", kind=kind, error=str(error)))

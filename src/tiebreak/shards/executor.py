@@ -1,77 +1,73 @@
-"""Executors: where the work on partitions is done.
+"""Executors: where the work on shards is done.
 
-The one seam between a fit and an engine is `each`. `Serial` does one after the other in this
-process: partitions are mapped into memory, so that it is the way to fit more than memory holds, and
-the oracle of every other executor.
+The seam between a fit and an engine is `share`: items are dealt to processes, each of which works
+on its own one after the other. `Serial` is this process. It maps shards from the disk, so that a
+fit may be larger than memory, and it is the oracle of every other executor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from tiebreak.arguments import MAPPING, PATH, TEXT, having, optional
 from tiebreak.kernels.arrays import default_threads
 
 Result = TypeVar("Result")
+Item = tuple[Any, ...]  # str of its first part names the shard in messages
 
 
 class Executor(Protocol):
-    """Does a task with each of several arguments."""
+    """Runs tasks on shards."""
 
-    def each(
-        self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Result]:
-        """Call `task(*arguments[place])` for every place; return what came out, by place.
+    n_lost: int  # processes that died on the way
 
-        What has the same place is done by the same process, call after call, while that lives:
-        it may hold on to what it has loaded. A process may die at any time; its places go on in
-        another, which holds nothing.
+    def share(self, task: Callable[[list[Item]], Result], items: Sequence[Item]) -> list[Result]:
+        """Deal the items to processes, call the task on each deal, return what came out.
+
+        An item of the same number goes to the same process, call after call, while that lives, so
+        that it may keep what it has loaded. Nothing may depend on that: any process may die, and
+        its items then go to others.
         """
+
+    def everywhere(self, task: Callable[..., object], *arguments: Any) -> None:
+        """Call a task once in every process."""
 
 
 class Serial:
-    """One place after the other, in this process."""
+    """Does everything in this process, one item after the other."""
 
-    def each(
-        self, task: Callable[..., Result], arguments: Mapping[int, tuple[Any, ...]]
-    ) -> dict[int, Result]:
-        """Call the task for every place, in their order."""
-        return {place: task(*arguments[place]) for place in sorted(arguments)}
+    n_lost = 0
+
+    def share(self, task: Callable[[list[Item]], Result], items: Sequence[Item]) -> list[Result]:
+        """Call the task on all items."""
+        return [task(list(items))]
+
+    def everywhere(self, task: Callable[..., object], *arguments: Any) -> None:
+        """Call the task."""
+        task(*arguments)
 
 
-def each_of(
-    executor: Executor, task: Callable[..., Result], arguments: Iterable[tuple[Any, ...]]
+def each(
+    executor: Executor, task: Callable[..., Result], arguments: Iterable[Item]
 ) -> list[Result]:
-    """Call the task with each of several arguments; return what came out in their order."""
-    found = executor.each(task, dict(enumerate(arguments)))
-    return [found[place] for place in sorted(found)]
+    """Call a task with each of several arguments; return the results in their order."""
+    items = [(*given, number) for number, given in enumerate(arguments)]
+    found: dict[int, Result] = {}
+    for some in executor.share(partial(_call_each, task), items):
+        found |= some
+    return [found[number] for number in range(len(items))]
 
 
-# What public functions over shards take, all of them.
-SHARDED = {
-    "out": PATH,
-    "columns": optional(MAPPING),
-    "repeats": optional(TEXT),
-    "client": optional(having("scheduler", words="a client of dask")),
-    "executor": optional(having("each", words="an Executor")),
-}
-
-
-def executor_of(client: Any) -> Executor:
-    """Return what works on the cluster of a client; None: in this process."""
-    if client is None:
-        return Serial()
-    from tiebreak.shards.dask import DaskExecutor
-
-    return DaskExecutor(client)
+def _call_each(task: Callable[..., Result], items: list[Item]) -> dict[int, Result]:
+    return {number: task(*given) for *given, number in items}
 
 
 _OFFERED: list[int] = []
 
 
 def offer_threads(n_threads: int) -> None:
-    """Let kernels in this process use so many threads: an engine knows how many are its own."""
+    """Let kernels in this process use so many threads: a cluster knows how many are its own."""
     _OFFERED[:] = [n_threads]
 
 

@@ -1,10 +1,11 @@
-"""Fitting partitions: look, join, load, fit, write. The driver's part, in its order."""
+"""Fit and predict over shards: the driver's part, in its order."""
 
 from __future__ import annotations
 
 import copy
-import operator
 import os
+import pickle
+import secrets
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,32 +13,48 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak import tables
 from tiebreak._version import __version__
-from tiebreak.arguments import FLAG, FUNCTION, checks, optional, whole
-from tiebreak.data import Responses, ids
-from tiebreak.data.gold import Gold
+from tiebreak.arguments import (
+    FITTED,
+    FLAG,
+    FUNCTION,
+    MAPPING,
+    PATH,
+    TEXT,
+    checks,
+    having,
+    optional,
+)
+from tiebreak.data import ids
 from tiebreak.data.labels import Labels
-from tiebreak.errors import ResponseError
-from tiebreak.estimators.base import Estimator
+from tiebreak.errors import OptionError, ResponseError
+from tiebreak.estimators import publishing
+from tiebreak.estimators.base import Estimator, check_options, require_fitted
+from tiebreak.estimators.dawid_skene import DawidSkene
+from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
+from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs, memory_bytes, read_and_check_inputs
-from tiebreak.kernels.layout import Codes, Offsets
-from tiebreak.kernels.sweeper import Logs
-from tiebreak.life.update import drop_tasks
-from tiebreak.links import Links
-from tiebreak.shards import estimators, output, partitions, spread
-from tiebreak.shards.checkpoint import Checkpoint
-from tiebreak.shards.executor import SHARDED, Executor, executor_of
-from tiebreak.shards.named import gather_named
-from tiebreak.shards.output import LabelFiles
-from tiebreak.shards.partitions import JoinedCrowd
-from tiebreak.shards.sources import ReadOptions, find_shards
-from tiebreak.shards.sweeper import FitProgress, Units
-from tiebreak.shards.tables import rows_of
-from tiebreak.shards.units import LabelWish, NamedLabels, PartRecipe, Recipe, forget_units
+from tiebreak.inference.workers import name_of, named
+from tiebreak.kernels.arrays import default_threads, softmax
+from tiebreak.kernels.contract import choose_backend
+from tiebreak.kernels.layout import Offsets, Swept
+from tiebreak.kernels.sweeper import HostSweeper, Logs
+from tiebreak.life.predict import knowledge_of, ready_to_send
+from tiebreak.life.update import Carried, drop_tasks
+from tiebreak.options import MeanFieldOptions
+from tiebreak.shards import units, write
+from tiebreak.shards.executor import Executor, Serial, each
+from tiebreak.shards.join import JoinedCrowd, gather_named, join
+from tiebreak.shards.sources import Look, ReadOptions, naming, read_shards
+from tiebreak.shards.sweeper import FitProgress, Shards
+from tiebreak.shards.units import LabelWish, FitPlan
+from tiebreak.shards.write import Checkpoint, LabelFiles
 from tiebreak.tables import read_gold, read_links
-from tiebreak.wording import byte_size
+from tiebreak.tables.array_folder import read_packed
 
+BACKENDS = ("auto", "numpy", "numba")
 TABLES_HELD = 6  # by the driver: beliefs of three sweeps, logs, sums, and one on the way
 DRIVER_BYTES = 300 << 20  # beside tables
 # What a task that links or gold name takes in the driver: id, links, q some times over. With two
@@ -46,9 +63,17 @@ NAMED_BYTES = 300
 NAMED_BYTES_A_STATE = 48
 NAMED_BYTES_A_RESPONSE = 8
 
+SHARDED = {  # what the public functions take, all of them
+    "out": PATH,
+    "columns": optional(MAPPING),
+    "repeats": optional(TEXT),
+    "client": optional(having("scheduler", words="a client of dask")),
+    "executor": optional(having("share", words="an Executor")),
+}
+
 
 class DistributedFit:
-    """A fit over partitions: parameters in memory, labels in files.
+    """A fit over shards: parameters in memory, labels in files.
 
     What a model of one machine says of workers and classes is here under the same names:
     `confusion_`, `class_prior_`, `bounds_`, `n_iter_`, `converged_`, `workers_`, `classes_`,
@@ -57,16 +82,16 @@ class DistributedFit:
     """
 
     def __init__(
-        self, model: Estimator, labels: LabelFiles, units: Units, n_written: Offsets
+        self, model: Estimator, labels: LabelFiles, shards: Shards, n_written: Offsets
     ) -> None:
         self.model = model
         self.labels_ = labels
-        self.n_tasks = units.crowd.n_tasks
+        self.n_tasks = shards.crowd.n_tasks
         self.n_unsure = int(n_written[0])
         self.labels_by_class: Offsets = n_written[1:]
-        self.n_responses = units.crowd.n_responses
-        self.answers: Offsets = units.counts  # (worker, class) responses
-        self.n_lost = int(getattr(units.executor, "n_lost", 0))  # workers that died on the way
+        self.n_responses = shards.crowd.n_responses
+        self.answers: Offsets = shards.counts  # (worker, class) responses
+        self.n_lost = shards.executor.n_lost  # workers that died on the way
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "model":
@@ -92,7 +117,6 @@ class DistributedFit:
     resume=FLAG,
     force=FLAG,
     probabilities=FLAG,
-    units=optional(whole(1)),
     estimator=optional(Estimator),
     progress=optional(FUNCTION),
 )
@@ -107,34 +131,31 @@ def fit(
     start: Any = None,
     resume: bool = False,
     force: bool = False,
-    units: int | None = None,
     probabilities: bool = False,
     columns: dict[str, str] | None = None,
     repeats: Any = None,
     progress: Callable[[FitProgress], None] | None = None,
     executor: Executor | None = None,
 ) -> DistributedFit:
-    """Fit responses that lie in partitions; labels are written into a folder.
+    """Fit responses that lie in shards; labels are written into a folder.
 
     Parameters
     ----------
     source
-        A glob, a folder or a list of them: folders of packed responses, or Parquet, CSV, TSV and
-        JSON-lines files, which workers pack. Every task lies in one partition: see `shuffle`.
+        A pattern, a folder or a list of them: folders of packed responses, or Parquet, CSV, TSV
+        and JSON-lines files, which workers pack. Where tasks are spread over several, all are cut
+        anew by task, on the disk.
     out
-        The folder of labels: one Parquet file a partition, and `_SUCCESS` once all are there.
+        The folder of labels: one Parquet file a shard, and `_SUCCESS` once all are there.
     client
-        A `distributed.Client`. None: one partition after the other in this process, mapped from
-        the disk, so that memory holds little more than one of them.
+        A `distributed.Client`. None: one shard after the other in this process, mapped from the
+        disk, so that memory holds little more than one of them.
     estimator
         `VariationalBayes` (the default), `DawidSkene` or `MajorityVote`, with its options.
     links, gold, start
         As of `VariationalBayes.fit`; tasks start where the model `start` would label them.
     resume, force
         Go on from the checkpoint that a broken-off fit left in `out`, or begin anew.
-    units
-        Into how many runs partitions are cut that are added up where they lie. Bits depend on
-        this and on the input, never on workers. None: by the number of responses.
     probabilities
         Whether to write one column per class.
     columns, repeats
@@ -155,159 +176,242 @@ def fit(
     [('a', 'x'), ('b', 'y')]
     """
     model = copy.copy(estimator or VariationalBayes())
-    estimators.refuse_unable(model, links, start)
+    _refuse_unable(model, links, start)
     pairs = None if links is None else read_links(links)
     known = None if gold is None else read_gold(gold)
-    shards = find_shards(source)
     engine = executor or executor_of(client)
     folder = Path(os.path.realpath(out))
-    work = output.prepare(folder, resume=resume, force=force)
-    crowd = partitions.look_and_join(
-        engine, shards, ReadOptions(columns, repeats), work / "parts", known, units
+    work = write.prepare(folder, resume=resume, force=force)
+    looks = read_shards(engine, source, ReadOptions(columns, repeats), work / "parts")
+    crowd = join(looks, pairs, known)
+    _require_memory(model, crowd, len(crowd.names), 0)
+    n_named, responses = gather_named(engine, crowd)
+    _require_memory(model, crowd, responses.n_tasks, responses.n_responses)
+    if isinstance(model, VariationalBayes):
+        inputs = model._read_inputs(responses, pairs, known)
+    else:
+        inputs = read_and_check_inputs(responses, None, known)
+    start_tables = None if start is None else _start_tables(start, crowd, model)
+    fingerprint = _fingerprint(
+        looks,
+        model,
+        links=None if pairs is None else pairs.columns(),
+        gold=None if known is None else known.to_dict(),
+        start=start_tables,
     )
-    spread.require_apart(engine, crowd, work / "hashes")
-    named, responses = gather_named(engine, crowd, pairs, known, work / "named")
-    inputs = _read_inputs(model, crowd, responses, pairs, known)
-    tables = None if start is None else estimators.start_tables(start, crowd, model)
-    fingerprint = _fingerprint(crowd, model, pairs, known, tables)
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=resume)
-    on_disk = client is None and executor is None
-    recipes = cut_recipes(crowd, named, model, tables, work, is_on_disk=on_disk)
-    there = Units(engine, crowd, recipes, checkpoint, progress)
+    plan = write_plan(crowd, model, work, is_on_disk=isinstance(engine, Serial))
+    shards = Shards(engine, crowd, plan, start_tables, checkpoint, progress)
+    shards.n_tasks -= responses.n_tasks
     try:
-        there.load()
-        last = estimators.fit(model, inputs._replace(elsewhere=there), there, tables)
-        wish = LabelWish(str(folder), probabilities, model.calibration_)
-        n_written = _write(there, named, model, last, wish)
+        shards.load()
+        last = _fit_model(model, inputs._replace(elsewhere=shards), shards, start_tables)
+        wish = LabelWish(str(folder), probabilities, model.calibration_, last)
+        ends = np.cumsum(n_named)[:-1]
+        own = np.split(model.labels_.label, ends), np.split(model.probabilities_, ends)
+        n_written = shards.write(wish, *own)
     finally:
-        # An engine that knows all processes tells all.
-        getattr(engine, "everywhere", operator.call)(forget_units, there.fit)
-    drop_tasks(model, crowd.empty(), estimators.n_states(model, crowd))
+        engine.everywhere(units.forget, plan)
+    drop_tasks(model, crowd.empty(), _n_states(model, crowd))
     model._warn_unsettled(getattr(model, "tol", 0.0))
-    output.finish(folder, _summary(model, crowd))
-    return DistributedFit(model, LabelFiles(folder), there, n_written)
+    write.finish(folder, _summary(model, crowd))
+    return DistributedFit(model, LabelFiles(folder), shards, n_written)
 
 
-def _read_inputs(
-    model: Estimator,
-    crowd: JoinedCrowd,
-    responses: Responses,
-    links: Links | None,
-    gold: Gold | None,
-) -> Inputs:
-    """Check links and gold as one machine does."""
-    n_states = estimators.n_states(model, crowd)
-    _require_memory(crowd, n_states, responses.n_tasks, responses.n_responses)
-    if not isinstance(model, VariationalBayes):
-        return read_and_check_inputs(responses, None, gold)
-    return model._read_inputs(responses, links, gold)
+@checks(**SHARDED, model=FITTED, probabilities=FLAG)
+def predict(
+    model: Any,
+    source: Any,
+    out: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    probabilities: bool = False,
+    columns: dict[str, str] | None = None,
+    repeats: Any = None,
+    executor: Executor | None = None,
+) -> LabelFiles:
+    """Label new tasks that lie in shards, by workers as a model knows them.
+
+    See `fit` for the arguments. `model` is a fitted estimator, or what `fit` returned.
+    """
+    known = model.model if isinstance(model, DistributedFit) else model
+    small = ready_to_send(known)
+    engine = executor or executor_of(client)
+    folder = Path(os.path.realpath(out))
+    work = write.prepare(folder, resume=False, force=True)
+    looks = read_shards(engine, source, ReadOptions(columns, repeats), work / "parts")
+    given = ((one, small, str(folder), probabilities) for one in looks)
+    done = each(engine, predict_shard, given)
+    write.finish(folder, {"tasks": sum(done), "shards": len(looks)})
+    return LabelFiles(folder)
 
 
-def _require_memory(crowd: JoinedCrowd, n_states: int, n_named: int, n_responses: int) -> None:
+def predict_shard(one: Look, model: Estimator, folder: str, probabilities: bool) -> int:
+    """Label the tasks of one shard; return how many there are."""
+    with naming(one):
+        labels = model.predict(read_packed(one.path, is_checked=True))
+        file = Path(folder) / f"labels-{one.shard.number:05d}.parquet"
+        tables.write_labels(file, labels, probabilities=probabilities)
+    return len(labels)
+
+
+def executor_of(client: Any) -> Executor:
+    """Return what works on the cluster of a client; None: in this process."""
+    if client is None:
+        return Serial()
+    from tiebreak.shards.dask import DaskExecutor
+
+    return DaskExecutor(client)
+
+
+# -- before the work -------------------------------------------------------------------------------
+
+
+def _refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
+    """Refuse, before any work, what cannot be fitted over shards, and say what can."""
+    if not isinstance(estimator, VariationalBayes | DawidSkene | MajorityVote):
+        raise OptionError("shards-estimator", name=type(estimator).__name__)
+    if estimator.backend not in BACKENDS:
+        allowed = ", ".join(map(repr, BACKENDS))
+        raise OptionError("shards-backend", backend=estimator.backend, allowed=allowed)
+    if not isinstance(estimator, VariationalBayes):
+        estimator._check(links, start)
+        return
+    check_options(estimator)
+    if not isinstance(estimator.init, str) or estimator.init != "majority":
+        raise OptionError("shards-init")
+    if isinstance(estimator.link_options, MeanFieldOptions):
+        raise OptionError("shards-mean-field")
+
+
+def _n_states(model: Estimator, crowd: JoinedCrowd) -> int:
+    """Return how many states a task may be in."""
+    workers = named(getattr(model, "worker_model", "confusion"))
+    return len(crowd.classes) * getattr(workers, "n_subtypes", 1)
+
+
+def _require_memory(model: Estimator, crowd: JoinedCrowd, n_named: int, n_responses: int) -> None:
     """Refuse, before the work begins, what the driver cannot hold; say the arithmetic.
 
-    `n_responses` are those on named tasks.
+    `n_responses` are those on the tasks that links or gold name.
     """
     n_workers = len(crowd.workers)
     n_classes = len(crowd.classes)
+    n_states = _n_states(model, crowd)
     table = 8 * n_workers * n_classes * n_states
     of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
     of_named += NAMED_BYTES_A_RESPONSE * n_responses
-    needed = DRIVER_BYTES + TABLES_HELD * table + of_named
     limit = memory_bytes()
-    if needed <= limit:
-        return
-    raise ResponseError(
-        f"{n_workers:,} workers and {n_classes:,} classes make a table of {byte_size(table)} "
-        f"(workers · classes · states · 8 bytes), of which the driver holds {TABLES_HELD}; "
-        f"{n_named:,} tasks that links and gold name take {byte_size(of_named)}; all else "
-        f"{byte_size(DRIVER_BYTES)}. Together that is {byte_size(needed)}, and this machine has "
-        f"{byte_size(limit)}. Start the driver on a larger machine, fit fewer workers or classes "
-        "at a time, or name fewer tasks."
+    if DRIVER_BYTES + TABLES_HELD * table + of_named > limit:
+        raise ResponseError(
+            "shards-too-large",
+            n_workers=n_workers,
+            n_classes=n_classes,
+            table=table,
+            n_tables=TABLES_HELD,
+            n_named=n_named,
+            named=of_named,
+            rest=DRIVER_BYTES,
+            limit=limit,
+        )
+
+
+def _start_tables(start: Any, crowd: JoinedCrowd, model: Estimator) -> Logs:
+    """Return the tables by which tasks start where a model would label them."""
+    require_fitted(start)
+    knowledge = knowledge_of(start)
+    is_split = _n_states(model, crowd) > len(crowd.classes)
+    if knowledge is None or is_split or knowledge.workers.n_states != len(start.classes_):
+        raise OptionError("shards-start")
+    workers = start.workers_.codes(crowd.workers)
+    return knowledge.tables_for(workers, start.classes_.codes(crowd.classes))
+
+
+def write_plan(crowd: JoinedCrowd, model: Any, work: Path, *, is_on_disk: bool) -> str:
+    """Write what processes must know to load a shard; return the name of the file."""
+    plan = FitPlan(
+        str(work),
+        crowd.workers,
+        crowd.classes,
+        crowd.names,
+        _n_states(model, crowd),
+        model.backend,
+        model.n_threads,
+        crowd.n_tasks,
+        crowd.n_responses,
+        is_on_disk,
     )
+    file = work / f"plan-{secrets.token_hex(8)}"  # no worker takes it for that of an earlier run
+    file.write_bytes(pickle.dumps(plan))
+    return str(file)
 
 
-def cut_recipes(
-    crowd: JoinedCrowd,
-    named: list[Codes],
-    model: Any,
-    start: Logs | None,
-    work: Path,
-    *,
-    is_on_disk: bool = False,
-) -> list[Recipe]:
-    """Return how each unit is made."""
-    n_classes = len(crowd.classes)
-    n_states = estimators.n_states(model, crowd)
-    sizes = (crowd.n_tasks, crowd.n_responses, model.n_threads)
-    how = (crowd.classes, n_states, model.backend, *sizes, str(work), is_on_disk)
-    recipes = []
-    for number, unit in enumerate(crowd.units):
-        rows = crowd.unit_rows(number)
-        parts = tuple(
-            PartRecipe(crowd.looks[i], _places(rows, crowd.rows[i]), named[i]) for i in unit
-        )
-        own_start = None if start is None else (start[0], rows_of(start[1], rows, n_classes))
-        recipes.append(Recipe(parts, len(rows), own_start, *how))
-    return recipes
-
-
-def _places(unit_rows: Any, rows: Any) -> Any:
-    """Return where a partition's workers stand in the unit; None where they are the same."""
-    if len(rows) == len(unit_rows) and np.array_equal(rows, unit_rows):
-        return None
-    return np.searchsorted(unit_rows, rows).astype(np.int32)
-
-
-def _write(
-    units: Units, named: list[Codes], model: Estimator, tables: Logs | None, wish: LabelWish
-) -> Offsets:
-    """Have every unit write its labels; those of named tasks are sent to where their tasks lie."""
-    ends = np.cumsum([len(each) for each in named])[:-1]
-    label = np.split(model.labels_.label, ends)
-    q = np.split(model.probabilities_, ends)
-    sent = None if tables is None else units.sent(tables)
-    asked = {
-        u: (
-            wish,
-            None if sent is None else units.cut(u, sent),
-            [NamedLabels(named[i], label[i], q[i]) for i in unit],
-        )
-        for u, unit in enumerate(units.crowd.units)
-    }
-    return np.asarray(np.sum(units.ask("write", asked), axis=0))
-
-
-def _fingerprint(
-    crowd: JoinedCrowd, model: Estimator, links: Links | None, gold: Gold | None, start: Logs | None
-) -> dict[str, Any]:
+def _fingerprint(looks: list[Look], model: Estimator, **given: Any) -> dict[str, Any]:
     """Say which fit this is: another one cannot go on from its checkpoint."""
-    params = {name: _told(value) for name, value in sorted(model.get_params().items())}
-    params.pop("n_threads", None)  # bits do not depend on it
+    options = dict(sorted(model.get_params().items()))
+    options.pop("n_threads", None)  # results do not depend on it
     return {
         "tiebreak": __version__,
-        "layout of the checkpoint": 2,
-        "responses": [look.seal for look in crowd.looks],
-        "units": [len(unit) for unit in crowd.units],
+        "responses": [one.seal for one in looks],
         "estimator": type(model).__name__,
-        "options": params,
-        "links": None if links is None else _told(links.columns()),
-        "gold": None if gold is None else _told(gold.to_dict()),
-        "start": None if start is None else [_told(each) for each in start],
+        "options": _digest(options),
+        **{name: _digest(value) for name, value in given.items()},
     }
 
 
-def _told(value: Any) -> str:
-    """Return a short text that differs where a value does."""
+def _digest(value: Any) -> int:
+    """Return a checksum of options, columns, tables."""
     if isinstance(value, np.ndarray):
-        return f"{value.shape}-{zlib.crc32(np.ascontiguousarray(value).tobytes()):08x}"
+        return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.ndim)
     if isinstance(value, dict):
-        value = {
-            str(key): ids.as_list(each) if ids.is_arrow(each) else each
-            for key, each in value.items()
-        }
-    text = repr(value)
-    return text if len(text) < 80 else f"{zlib.crc32(text.encode()):08x}"
+        value = [(str(name), _digest(part)) for name, part in value.items()]
+    elif isinstance(value, tuple):
+        value = [_digest(part) for part in value]
+    elif ids.is_arrow(value):
+        value = ids.as_list(value)
+    return zlib.crc32(repr(value).encode())
+
+
+# -- the fit ---------------------------------------------------------------------------------------
+
+
+def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -> Logs | None:
+    """Fit an estimator; return the tables of its last beliefs, None: labels are those of q.
+
+    It is the fit of one machine, of the driver's tasks, with sweepers that have shards beside them.
+    """
+    crowd = inputs.responses
+    n_linked = 0 if inputs.link_codes is None else 2 * inputs.link_codes.n_links
+    n_responses = shards.crowd.n_responses if crowd.n_responses else 0
+    kernels = choose_backend(model.backend, n_responses, n_linked, may_be_device=False)
+    tasks = vb.lay_out(crowd)
+    q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
+    fitted: publishing.Fitted | None = None
+    if isinstance(model, VariationalBayes):
+        model.worker_model_ = name_of(model.worker_model)
+        model._communities = None
+        fitted = model._fit_inputs(inputs, tasks, q, None, is_warm=q is not None)
+        q = fitted.found.run.q
+        shards.state = fitted.found.run.elsewhere
+        publishing.publish_learnt(model, fitted)
+    else:
+        q = model._fit_inputs(inputs, q)
+    sums = shards.sums()
+    if crowd.n_tasks:
+        here = HostSweeper(kernels, tasks, q, model.n_threads or default_threads())
+        sums = sums.plus(Swept(*here.tally(), 0.0, 0.0))
+    model._carried = Carried(sums.counts, sums.totals, np.zeros(0))
+    if not isinstance(model, MajorityVote):  # has one class taken nearly all, are there too few?
+        votes = shards.weighed.sum(axis=0)
+        by_class = sums.totals.reshape(len(votes), -1).sum(axis=1)
+        mean_q = by_class / max(by_class.sum(), 1.0)
+        n_tasks = shards.crowd.n_tasks
+        if not publishing.note_collapse(n_tasks, shards.crowd.classes, votes, mean_q):
+            publishing.note_few_responses(inputs, n_tasks, votes.sum())
+    if fitted is None:
+        return None
+    publishing.note_gold(fitted, model.dependence)
+    return vb.expected_logs(fitted.problem, fitted.found.run.beliefs)
 
 
 def _summary(model: Estimator, crowd: JoinedCrowd) -> dict[str, Any]:
@@ -317,7 +421,7 @@ def _summary(model: Estimator, crowd: JoinedCrowd) -> dict[str, Any]:
         "tasks": crowd.n_tasks,
         "workers": len(crowd.workers),
         "classes": [str(name) for name in crowd.classes],
-        "partitions": len(crowd.looks),
+        "shards": len(crowd.looks),
         "sweeps": model.n_iter_,
         "converged": model.converged_,
     }

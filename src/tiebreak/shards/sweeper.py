@@ -1,47 +1,32 @@
-"""The sweeper of a fit over partitions: tables go out, sums come back.
+"""All shards together, as the engine sees them: tables go out, sums come back.
 
-Tasks that links or gold name are few and stay with the driver, with their responses: links join
-tasks of different partitions, and gold is compared with what the crowd says. All others are in
-units. A sweep is a sweep of both, and the fit above it is that of one machine.
-
-Parameters are the driver's alone. A unit is told the tables of the sweep and the number of the one
-before; which process makes it changes no bit, as units add up in a fixed order.
+Tasks that links or gold name stay with the driver; all others are in shards. A sweep is a sweep of
+both, and the fit above it is that of one machine. Parameters are the driver's alone.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.inference.workers import AnswerCounts, one_class
 from tiebreak.kernels.contract import Backend, choose_backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Swept
+from tiebreak.kernels.layout import ByTask, Floats, Mask, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
-from tiebreak.shards.checkpoint import SWEEP, Checkpoint, digest_of
+from tiebreak.shards import units
 from tiebreak.shards.executor import Executor
-from tiebreak.shards.partitions import JoinedCrowd
-from tiebreak.shards.tables import add_rows, add_swept, rows_of, to_store
-from tiebreak.shards.units import VOTES, Ask, Behind, Recipe, ask_unit
-
-
-class State(NamedTuple):
-    """Where q of all units stands: after which sweep, and by which tables."""
-
-    number: int
-    tables: Any  # logs, or with a `Stored` table; None: of the start
-    digest: int  # of these tables
-
-
-START = State(VOTES, None, 0)
+from tiebreak.shards.join import JoinedCrowd
+from tiebreak.shards.units import LARGE_TABLE, ShardSums, LabelWish, State, Stored, take_table
+from tiebreak.shards.write import Checkpoint, digest_of
 
 
 class FitProgress(NamedTuple):
-    """What is told after each sweep."""
+    """What is known after each sweep."""
 
     n_sweeps: int
     bound: float | None  # that of the sweep before
@@ -55,206 +40,173 @@ class FitProgress(NamedTuple):
         return self.n_responses / max(self.seconds, 1e-9)
 
 
-class Units:
-    """The units of a fit, wherever they are, and where their q stands: a `TasksElsewhere`."""
+class Shards:
+    """The shards of a fit, wherever they are, and the state that their q is in."""
 
     def __init__(
         self,
         executor: Executor,
         crowd: JoinedCrowd,
-        recipes: list[Recipe],
-        checkpoint: Checkpoint | None = None,
+        plan: str,
+        start: Logs | None,
+        checkpoint: Checkpoint | None,
         tell: Callable[[FitProgress], None] | None = None,
     ) -> None:
         self.executor = executor
         self.crowd = crowd
-        self.recipes = recipes
+        self.plan = plan  # a file, in the folder of work
         self.checkpoint = checkpoint
         self.tell = tell
-        self.fit = secrets.token_hex(8)
-        everyone = len(crowd.workers)
-        rows = [crowd.unit_rows(u) for u in range(len(crowd.units))]
-        self.rows: list[Codes | None] = [None if len(r) == everyone else r for r in rows]
-        n_named = sum(len(part.named) for recipe in recipes for part in recipe.parts)
-        self.n_tasks = crowd.n_tasks - n_named
-        self.state = START
-        self.last_number = VOTES
+        self.start = State(0, None if start is None else self._sent(start))
+        self.state = self.start
+        self.n_sweeps = 0
         self.bound: float | None = None
+        self.n_tasks = crowd.n_tasks
 
-    def ask(self, what: str, arguments: dict[int, tuple[Any, ...]]) -> list[Any]:
-        """Have units do something, from where the fit stands; return what each says.
-
-        Those that are behind are asked again, with the way to where the fit is. Where they cannot
-        but be behind, they are told it at once: when they are loaded.
-        """
-        number = self.state.number
-        asks = {u: Ask(f"{self.fit}/{u}", what, given, number) for u, given in arguments.items()}
-        behind = list(asks) if what == "load" else []
-        found: dict[int, Any] = {}
-        while asks:
-            for u in behind:
-                asks[u] = asks[u]._replace(recipe=self.recipes[u], tables=self._way(u))
-            found |= self.executor.each(ask_unit, {u: (ask,) for u, ask in asks.items()})
-            behind = [u for u in asks if isinstance(found[u], Behind)]
-            asks = {u: asks[u] for u in behind}
-        return [found[u] for u in sorted(arguments)]
-
-    def ask_parts(self, what: str, *tables: Logs) -> list[Any]:
-        """Have every unit of partitions do something, with tables in its rows."""
-        sent = [self.sent(each) for each in tables]
-        cuts = {u: tuple(self.cut(u, each) for each in sent) for u in range(len(self.rows))}
-        return self.ask(what, cuts)
-
-    def _way(self, unit: int) -> Any:
-        """Return what brings a unit to where the fit stands, wherever it is."""
-        return None if self.state.tables is None else self.cut(unit, self.state.tables)
+    def add_up(self, what: str, *given: Any) -> ShardSums:
+        """Have all shards do something where they stand; return the sum of what they say."""
+        task = partial(units.add_up, self.plan, self.state, what, given)
+        total: ShardSums | None = None
+        for found in self.executor.share(task, [(one,) for one in self.crowd.looks]):
+            by_worker = take_table(found.by_worker)
+            if total is None:
+                total = found._replace(by_worker=np.array(by_worker))
+                continue
+            total.by_worker[:] += by_worker
+            total.others[:] += found.others
+            total = total._replace(change=max(total.change, found.change))
+        assert total is not None  # there is a shard
+        return total
 
     def load(self) -> None:
-        """Load every unit; add up who gave how many responses."""
-        counts, weighed, n_votes = zip(*self.ask_parts("load"), strict=True)
-        n_classes = len(self.crowd.classes)
-        self.counts = self.by_row(counts, n_classes, np.int64)
-        self.weighed = self.by_row(weighed, n_classes)
+        """Load all shards; add up who gave how many responses."""
+        both, n_free, _ = self.add_up("count")
+        counts, self.weighed = np.split(both, 2, axis=1)
+        self.counts: Offsets = counts.astype(np.int64)  # (worker, class) responses
         self.n_given = self.weighed.sum(axis=1)
-        self.n_responses = sum(n_votes)
+        self.n_responses = float(n_free[0])
 
     @cached_property
     def answers(self) -> AnswerCounts:
         """What all workers said; rows of one-class voters are not learnt, as `one_class` has it."""
         if not one_class.is_of_rules(self.weighed):
             return AnswerCounts(self.weighed, None)
-        agree, asked = self.by_row(self.ask_parts("agreement"), 2).T
+        agree, asked = self.add_up("agreement").by_worker.T
         return AnswerCounts(self.weighed, one_class.rows_of_rules(self.weighed, agree, asked))
 
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
-        """Return a backend whose sweepers have units beside them."""
+        """Return a backend whose sweepers have shards beside them."""
         n_all = self.crowd.n_responses if n_responses else 0  # as on one machine
-        inner = choose_backend(name, n_all, n_linked, may_be_device=False)
-        return ClusterBackend(inner, self)
+        return ShardBackend(choose_backend(name, n_all, n_linked, may_be_device=False), self)
 
     def sweep(self, tables: Logs) -> Swept:
-        """Sweep all units; return the sums. What a checkpoint holds is not made again."""
-        number = self.last_number + 1
+        """Sweep all shards; return the sums. What a checkpoint holds is not done again."""
         began = time.perf_counter()
-        state = State(number, self.sent(tables), digest_of(tables))
-        own = {u: (number, self.cut(u, state.tables)) for u in range(len(self.recipes))}
-        found = self._once(SWEEP, state, lambda: self._add(self.ask("sweep", own)))
-        self.state = state
-        self.last_number = number
-        sums = _swept(found)
+        after = State(self.n_sweeps + 1, self._sent(tables))
+        found = self._kept(after, lambda: self.add_up("sweep", after))
+        self.state = after
+        self.n_sweeps = after.number
         if self.tell is not None:
-            lost = getattr(self.executor, "n_lost", 0)
             seconds = time.perf_counter() - began
-            self.tell(FitProgress(number, self.bound, seconds, self.crowd.n_responses, lost))
-        return sums
+            n_lost = self.executor.n_lost
+            self.tell(
+                FitProgress(after.number, self.bound, seconds, self.crowd.n_responses, n_lost)
+            )
+        return found
 
     def sums(self) -> Swept:
-        """Return what q implies where it stands; at the start no sweep has said so."""
-        return _swept(self._once(SWEEP, self.state, lambda: self._add(self.ask_parts("tally"))))
+        """Return what q implies where it stands; but at the start the last sweep has said it."""
+        return self._kept(self.state, lambda: self.add_up("tally"))
 
-    def _once(self, what: str, state: State, make: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-        """Return what a checkpoint holds of a sweep; what it does not hold is made, and kept."""
-        if self.checkpoint is None:
-            return make()
-        kept = self.checkpoint.recall(what, state.number, state.digest)
-        if kept is None:
-            kept = make()
-            self.checkpoint.keep(what, state.number, state.digest, kept)
-        return kept
+    def _kept(self, state: State, make: Callable[[], ShardSums]) -> Swept:
+        """Return the sums of a sweep that the checkpoint holds; others are made, and kept."""
+        found: Any = None
+        sweep = state.number, 0 if state.tables is None else digest_of(state.tables)
+        if self.checkpoint is not None:
+            found = self.checkpoint.recall(*sweep)
+        if found is None:
+            found = make()
+            if self.checkpoint is not None:
+                self.checkpoint.keep(*sweep, found)
+        n_states = len(found[1]) - 1
+        counts = np.asarray(found[0]).reshape(-1, n_states)
+        return Swept(counts, found[1][:-1], float(found[2]), float(found[1][-1]))
 
     def watch(self, bound: float) -> None:
         """Take note of the bound, to tell it."""
         self.bound = bound
 
-    def by_row(self, of_units: Any, width: int, dtype: Any = np.float64) -> Any:
-        """Add up what units say of their workers, (n_rows, width), in their order."""
-        total = np.zeros((len(self.crowd.workers), width), dtype)
-        for rows, each in zip(self.rows, of_units, strict=True):
-            add_rows(total, rows, each)
-        return total
+    def write(self, wish: LabelWish, label: Sequence[Any], q: Sequence[Floats]) -> Offsets:
+        """Write all labels, those of the driver's tasks (by shard) too; count the unsure ones."""
+        if wish.tables is not None:
+            wish = wish._replace(tables=self._sent(wish.tables))
+        task = partial(units.write, self.plan, self.state, wish)
+        items = list(zip(self.crowd.looks, label, q, strict=True))
+        return np.asarray(np.sum(self.executor.share(task, items), axis=0))
 
-    def _add(self, found: list[Any]) -> Sequence[Any]:
-        """Add up what units say of a sweep, in their order."""
-        return add_swept(found, self.rows, len(self.crowd.workers), len(self.crowd.classes))
-
-    def cut(self, unit: int, tables: Any) -> Any:
-        """Return tables as a unit needs them: in the rows of its workers."""
-        log_prior, table = tables
-        return log_prior, rows_of(table, self.rows[unit], len(self.crowd.classes))
-
-    def sent(self, tables: Logs) -> Any:
+    def _sent(self, tables: Logs) -> Any:
         """Return tables without the codes that only the driver's tasks have; large ones stored."""
         log_prior, log_table = tables
         own = log_table[: len(self.crowd.workers) * len(self.crowd.classes)]
-        return log_prior, to_store(self.recipes[0].work, own)
+        return log_prior, Stored(
+            str(Path(self.plan).parent), own
+        ) if own.nbytes > LARGE_TABLE else own
 
 
-def _swept(columns: Sequence[Any]) -> Swept:
-    """Return the sums that come first in what a sweep gave."""
-    return Swept(*columns[:2], *map(float, columns[2:4]))
+class ShardSweeper(HostSweeper):
+    """A sweeper of the driver's own tasks and of all shards together."""
 
-
-class ClusterSweeper(HostSweeper):
-    """A sweeper of the driver's own tasks and of all units together.
-
-    Units stay where they are when it is closed: the next ascent goes on there.
-    """
-
-    def __init__(self, units: Units, *here: Any) -> None:
+    def __init__(self, shards: Shards, *here: Any) -> None:
         super().__init__(*here)
-        self._units = units
-        units.state = START
+        self._shards = shards
+        shards.state = shards.start
 
     def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
-        """Sweep the units, then the driver's own tasks."""
-        others = self._units.sweep(logs)
-        if not self.tasks.n_tasks:
-            return others
-        return _plus(others, super().sweep(logs, scores))
+        """Sweep the shards, then the driver's own tasks."""
+        others = self._shards.sweep(logs)
+        return _plus(others, super().sweep(logs, scores)) if self.tasks.n_tasks else others
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
         counts, totals = super().tally(chosen)
         if chosen is not None:
             return counts, totals
-        return _plus(self._units.sums(), Swept(counts, totals, 0.0, 0.0))[:2]
+        return _plus(self._shards.sums(), Swept(counts, totals, 0.0, 0.0))[:2]
 
     def entropy(self) -> float:
         """Return Σ H(q) over all free tasks."""
-        return self._units.sums().entropy + super().entropy()
+        return self._shards.sums().entropy + super().entropy()
 
     def elsewhere(self) -> Any:
-        """Return where q of the units stands."""
-        return self._units.state
+        """Return the state of the shards, from which another sweeper may go on."""
+        return self._shards.state
 
     def go_to(self, elsewhere: State) -> None:
-        """Go on from there; units that stand elsewhere are brought there when they are asked."""
-        self._units.state = elsewhere
+        """Go on from a state."""
+        self._shards.state = elsewhere
 
 
 def _plus(others: Swept, here: Swept) -> Swept:
     """Add up; the driver's tasks may have codes of their own, after those of workers."""
     more = len(here.counts) - len(others.counts)
-    if more > 0:
-        counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
-        others = others._replace(counts=counts)
-    return others.plus(here)
+    counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
+    return others._replace(counts=counts).plus(here)
 
 
-class ClusterBackend:
-    """A backend whose sweepers have units beside them; all else is done by the one it wraps."""
+class ShardBackend:
+    """A backend whose sweepers have shards beside them; all else is done by the one it wraps."""
 
     sweeps_here = False
 
-    def __init__(self, inner: Backend, units: Units) -> None:
+    def __init__(self, inner: Backend, shards: Shards) -> None:
         self._inner = inner
-        self._units = units
+        self._shards = shards
 
     def open(
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
-        """Open a sweeper on the driver's own tasks and on all units."""
-        return ClusterSweeper(self._units, self._inner, tasks, q, n_threads, copies)
+        """Open a sweeper on the driver's own tasks and on all shards."""
+        return ShardSweeper(self._shards, self._inner, tasks, q, n_threads, copies)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

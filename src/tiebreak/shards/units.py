@@ -1,13 +1,15 @@
-"""Units: neighbouring partitions that one process holds, sweeps and adds up in a fixed order.
+"""A shard in the process that sweeps it: loaded, swept, added up with others, written.
 
-A unit is made from its recipe, which says everything, so that it can be made again wherever its
-process died. Its q is a function of the tables of the last sweep alone. So a unit that is not where
-the fit is answers `Behind`, and is asked again with its recipe and the tables of the last sweep: it
-makes that sweep, and is where it was, bit by bit.
+What q is follows from the tables that it was last made by: a sweep replaces all of it. So nothing
+needs to be saved or restored. Each request says by which tables q was made (`State`); a process
+whose q is another, or that has not loaded the shard yet, makes that sweep first.
 """
 
 from __future__ import annotations
 
+import pickle
+import secrets
+import weakref
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -26,66 +28,45 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.shards.executor import own_threads
-from tiebreak.shards.partitions import Look
-from tiebreak.shards.sources import naming
-from tiebreak.shards.tables import add_rows, add_swept, opened, rows_of, to_answer
+from tiebreak.shards.join import named_tasks
+from tiebreak.shards.sources import Look, naming
 from tiebreak.tables import write_labels
 from tiebreak.tables.array_folder import new_mapped, read_packed
-from tiebreak.wording import first_few
 
-VOTES = 0  # the number of the state in which q is the shares of votes
-NOWHERE = -1  # a sweep was begun and not ended
+LARGE_TABLE = 8 << 20  # bytes
 UNSURE = 0.9  # a label below it is counted as unsure
+LOADED = -1  # q is the shares of votes, and no request has come yet
+NOWHERE = -2  # a sweep was begun and not ended
 
 
-class PartRecipe(NamedTuple):
-    """How a partition is loaded."""
+class FitPlan(NamedTuple):
+    """What a process must know of a fit to load a shard; it lies in a file, which names it."""
 
-    look: Look
-    rows: Codes | None  # the row of each worker in the tables of the unit; None: they are the same
-    named: Codes  # tasks that links or gold name: these are the driver's
-
-
-class Recipe(NamedTuple):
-    """How a unit is made."""
-
-    parts: tuple[PartRecipe, ...]
-    n_rows: int  # workers of the unit
-    start: Logs | None  # tables by which q starts, in the rows of the unit; None: at the votes
-    classes: Ids  # of all partitions
+    work: str  # the folder for all that is needed while the fit runs
+    workers: Ids  # of all shards
+    classes: Ids
+    names: Ids  # of the driver's tasks
     n_states: int
     backend: str
-    n_tasks: int  # of all partitions: by them sums are made exact, and by responses
-    n_responses: int  # kernels are chosen, as on one machine
     n_threads: int | None
-    work: str  # the folder of work, for large tables
-    is_on_disk: bool  # q lies in mapped files there, not in memory
-
-    def open(self) -> Unit:
-        """Load the unit."""
-        return Unit(self)
-
-    def __str__(self) -> str:
-        looks = (part.look for part in self.parts)
-        return first_few([f"partition {each.number} ({each.name})" for each in looks], 3)
+    n_tasks: int  # of all shards: by them sums are made exact, and by responses
+    n_responses: int  # kernels are chosen, as on one machine
+    is_on_disk: bool  # q lies in mapped files, not in memory
 
 
-class Ask(NamedTuple):
-    """What a unit shall do, and where it must stand before; it may have to be brought there."""
+class State(NamedTuple):
+    """Where q of all shards stands: by which tables it was last made."""
 
-    key: str
-    what: str
-    arguments: tuple[Any, ...]
-    at: Any  # the number of the sweep that made q
-    recipe: Any = None  # of the unit, which may have to be made again
-    tables: Any = None  # those of that sweep; None: of the start
-
-    def __str__(self) -> str:
-        return self.key if self.recipe is None else str(self.recipe)
+    number: int
+    tables: Any  # expected logs, (prior, table); None: q is the shares of votes
 
 
-class Behind:
-    """The unit is not there, or its q is that of another sweep."""
+class ShardSums(NamedTuple):
+    """What shards say; sums of several add up."""
+
+    by_worker: Any  # (n_workers, n) sums; the name of a file where they are large
+    others: Floats  # (n,) sums that are of no worker
+    change: float = 0.0  # the largest of any q
 
 
 class LabelWish(NamedTuple):
@@ -94,196 +75,229 @@ class LabelWish(NamedTuple):
     folder: str
     probabilities: bool
     calibration: Calibration | None
-
-
-class NamedLabels(NamedTuple):
-    """What the driver found for the tasks of a partition that links or gold name."""
-
-    task: Codes
-    label: Codes
-    q: Floats  # (n_named, n_classes)
+    tables: Any  # by which scores are made; None: labels are those of q
 
 
 class Part:
-    """A partition in memory, or mapped into it."""
+    """A shard, in memory or mapped into it."""
 
-    def __init__(self, recipe: PartRecipe, unit: Recipe) -> None:
-        self.look, self.rows, self.named = recipe
-        crowd = read_packed(self.look.path, is_checked=True).in_classes(unit.classes)
-        self.crowd = crowd
+    def __init__(self, one: Look, plan: FitPlan) -> None:
+        self.number = one.shard.number
+        self.crowd = crowd = read_packed(one.path, is_checked=True).in_classes(plan.classes)
+        self.named = named_tasks(crowd.tasks, plan.names)
+        rows = plan.workers.codes(crowd.workers)
+        is_same = np.array_equal(rows, np.arange(len(plan.workers)))
+        self.rows: Any = slice(None) if is_same else rows  # of its workers among all
         role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
         role[self.named] = POOLED
         n_codes = crowd.n_workers * crowd.n_classes
         self.tasks = layout.lay_out(
-            crowd.start, crowd.code, role, n_codes, unit.n_states, crowd.weight
+            crowd.start, crowd.code, role, n_codes, plan.n_states, crowd.weight
         )
-        if unit.n_states > crowd.n_classes:
-            self.tasks = self.tasks._replace(rounder=layout.rounder_for(unit.n_tasks))
-        self.backend = choose_backend(unit.backend, unit.n_responses, may_be_device=False)
-        self.large = arrays.LARGE if self.backend is reference else 0
-        self.n_threads = unit.n_threads or own_threads()
-        votes = self._votes(unit)
-        self.q = votes
-        if unit.is_on_disk:
-            file = Path(unit.work) / "q" / f"{self.look.number:05d}.npy"
-            self.q = new_mapped(file, np.float64, votes.shape)
-            self.q[:] = votes
+        if plan.n_states > crowd.n_classes:
+            self.tasks = self.tasks._replace(rounder=layout.rounder_for(plan.n_tasks))
+        self.backend = choose_backend(plan.backend, plan.n_responses, may_be_device=False)
+        self.n_threads = plan.n_threads or own_threads()
+        self.n_subtypes = plan.n_states // crowd.n_classes
+        self.q = self.votes()
+        if plan.is_on_disk:
+            file = Path(plan.work) / "q" / f"{self.number:05d}.npy"
+            mapped = new_mapped(file, np.float64, self.q.shape)
+            mapped[:] = self.q
+            self.q = mapped
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
-        if unit.start is not None:
-            self.sweep(unit.start)
+        self.at = LOADED
 
-    def _votes(self, unit: Recipe) -> Floats:
-        """Return where q starts: at shares of votes, which NumPy takes five sweeps for."""
-        shares = arrays.majority(self.tasks, self.crowd.n_classes, self.large)
-        n_subtypes = unit.n_states // self.crowd.n_classes
-        if n_subtypes == 1:
+    def votes(self) -> Floats:
+        """Return where q starts: at the shares of votes, which NumPy takes five sweeps for."""
+        large = arrays.LARGE if self.backend is reference else 0
+        shares = arrays.majority(self.tasks, self.crowd.n_classes, large)
+        if self.n_subtypes == 1:
             return shares
-        return vb.split_into_subtypes(shares, shares, n_subtypes)
+        return vb.split_into_subtypes(shares, shares, self.n_subtypes)
 
-    def count(self) -> tuple[Offsets, Floats, float]:
-        """Count answers by code, the same by weight, and responses on free tasks by weight."""
-        crowd = self.crowd
-        by_code = arrays.count_codes(self.tasks.code, self.tasks.n_codes)
-        answers = by_code.reshape(-1, crowd.n_classes)
-        if crowd.weight is None:
-            n_named = (crowd.start[self.named + 1] - crowd.start[self.named]).sum()
-            return answers, answers.astype(np.float64), float(crowd.n_responses - n_named)
+    def go_to(self, state: State) -> None:
+        """Let q be what it was in a state."""
+        if state.tables is not None and self.at != state.number:
+            self.sweep(state)
+        elif self.at not in (state.number, LOADED):
+            self.q[:] = self.votes()
+        self.at = state.number
+
+    def own(self, tables: Any) -> Logs:
+        """Return tables with the rows of the shard's workers."""
+        log_prior, table = tables
+        table = np.asarray(table)
+        by_worker = table.reshape(len(table) // self.crowd.n_classes, -1)[self.rows]
+        return log_prior, np.ascontiguousarray(by_worker).reshape(-1, table.shape[1])
+
+    def sweep(self, state: State) -> ShardSums:
+        """Sweep into a state."""
+        self.at = NOWHERE
+        swept = self.sweeper.sweep(self.own(state.tables))
+        self.at = state.number
+        return self._found(swept)
+
+    def tally(self) -> ShardSums:
+        """Return what the sweep that led here returned, but for the change."""
+        sums = self.sweeper.tally(self.tasks.is_counted)
+        return self._found(Swept(*sums, 0.0, self.sweeper.entropy()))
+
+    def _found(self, swept: Swept) -> ShardSums:
+        by_worker = swept.counts.reshape(self.crowd.n_workers, -1)
+        return ShardSums(by_worker, np.append(swept.totals, swept.entropy), swept.change)
+
+    def count(self) -> ShardSums:
+        """Count responses by worker and class, the same by weight, and by weight on free tasks."""
+        both = np.hstack([self.crowd.count_labels(), self.crowd.weigh_labels()])
         of_tasks = calibration.n_responses(self.tasks)
-        return answers, crowd.weigh_labels(), float(of_tasks[self.tasks.role == FREE].sum())
+        return ShardSums(both, of_tasks[self.tasks.role == FREE].sum(keepdims=True))
 
-    def sweep(self, tables: Logs) -> Swept:
-        """Sweep with the tables of the unit; return sums in the codes of the partition."""
-        return self.sweeper.sweep(self.own(tables))
+    def agreement(self) -> ShardSums:
+        """Count by worker the others' responses that agree, and all of them."""
+        return ShardSums(np.stack(one_class.count_agreement(self.crowd), axis=1), np.zeros(0))
 
-    def tally(self) -> Swept:
-        """Count what q implies."""
-        counts, totals = self.sweeper.tally(self.tasks.is_counted)
-        return Swept(counts, totals, 0.0, self.sweeper.entropy())
+    def write(self, wish: LabelWish, label: Codes, q: Floats) -> Offsets:
+        """Write labels in the order of tasks, whole or not at all; count the unsure, each class.
 
-    def own(self, tables: Logs) -> Logs:
-        """Return the rows of the partition's workers."""
-        log_prior, log_table = opened(tables)
-        return log_prior, rows_of(log_table, self.rows, self.crowd.n_classes)
-
-    def write(self, wish: LabelWish, tables: Logs | None, named: NamedLabels) -> Offsets:
-        """Write labels in the order of tasks, whole or not at all; count the unsure, each class."""
+        `label` and `q` are those of the driver's tasks.
+        """
         crowd = self.crowd
         by_class = self.q.reshape(crowd.n_tasks, crowd.n_classes, -1).sum(axis=2)
-        label, _ = likeliest(by_class)
-        if wish.calibration is not None and tables is not None:
+        labels, _ = likeliest(by_class)
+        if wish.calibration is not None and wish.tables is not None:
             scale = wish.calibration.scale(calibration.n_responses(self.tasks))
+            logs = self.own(wish.tables)
             by_class = calibration.probabilities_by(
-                self.own(tables), self.tasks, scale, crowd.n_classes, self.backend, self.n_threads
+                logs, self.tasks, scale, crowd.n_classes, self.backend, self.n_threads
             )
-        by_class[named.task] = named.q
-        label[named.task] = named.label
-        labels = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=label)
-        file = Path(wish.folder) / f"labels-{self.look.number:05d}.parquet"
+        by_class[self.named] = q
+        labels[self.named] = label
+        made = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=labels)
+        file = Path(wish.folder) / f"labels-{self.number:05d}.parquet"
         try:
-            write_labels(file, labels, probabilities=wish.probabilities)
+            write_labels(file, made, probabilities=wish.probabilities)
         except FileError as error:
-            raise FileError(f"{error} The fit is kept: go on with --resume.") from None
-        assert labels.probability is not None  # made from probabilities
-        of_classes = np.bincount(label, minlength=crowd.n_classes)
-        return np.append((labels.probability < UNSURE).sum(), of_classes)
+            raise FileError("labels-not-written", reason=error) from None
+        assert made.probability is not None  # made from probabilities
+        of_classes = np.bincount(labels, minlength=crowd.n_classes)
+        return np.append((made.probability < UNSURE).sum(), of_classes)
 
 
-class Unit:
-    """Some partitions, loaded."""
-
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.parts: list[Part] = []
-        for each in recipe.parts:
-            with naming(each.look.number, each.look.name):
-                self.parts.append(Part(each, recipe))
-        self.at = VOTES
-
-    def bring_to(self, number: int, tables: Logs) -> list[Swept]:
-        """Make q what it was after a sweep, from its tables; return the sums of each partition.
-
-        Where they are not needed they are made too: without them kernels take a way with other
-        bits.
-        """
-        self.at = NOWHERE
-        made = []
-        for part in self.parts:
-            with naming(part.look.number, part.look.name):
-                made.append(part.sweep(tables))
-        self.at = number
-        return made
-
-    def load(self) -> tuple[Offsets, Floats, float]:
-        """Count answers by code, the same by weight, and responses on free tasks by weight."""
-        counts = np.zeros((self.recipe.n_rows, len(self.recipe.classes)), dtype=np.int64)
-        weighed = np.zeros(counts.shape)
-        n_votes = 0.0
-        for part in self.parts:
-            answers, by_weight, on_free = part.count()
-            add_rows(counts, part.rows, answers)
-            add_rows(weighed, part.rows, by_weight)
-            n_votes += on_free
-        return counts, weighed, n_votes
-
-    def agreement(self) -> Floats:
-        """Count by worker the others' responses that agree, and all of them: (n_rows, 2)."""
-        found = np.zeros((self.recipe.n_rows, 2))
-        for part in self.parts:
-            add_rows(found, part.rows, np.stack(one_class.count_agreement(part.crowd), axis=1))
-        return found
-
-    def sweep(self, number: int, tables: Logs) -> Swept:
-        """Sweep all partitions; add up in their order."""
-        return self._add(self.bring_to(number, tables))
-
-    def tally(self) -> Swept:
-        """Count what q implies."""
-        return self._add([part.tally() for part in self.parts])
-
-    def write(self, wish: LabelWish, tables: Logs | None, named: list[NamedLabels]) -> Offsets:
-        """Write the labels of all partitions; count the unsure ones, and those of each class."""
-        n_written = np.zeros(1 + len(self.recipe.classes), dtype=np.int64)
-        for part, own in zip(self.parts, named, strict=True):
-            with naming(part.look.number, part.look.name):
-                n_written += part.write(wish, tables, own)
-        return n_written
-
-    def _add(self, swept: list[Swept]) -> Swept:
-        n_classes = len(self.recipe.classes)
-        rows = [each.rows for each in self.recipe.parts]
-        made = add_swept(swept, rows, self.recipe.n_rows, n_classes)
-        return made._replace(counts=to_answer(self.recipe.work, made.counts))
+# -- what a process is asked -----------------------------------------------------------------------
 
 
-_HELD: dict[str, Any] = {}  # the units of this process, by key
-_LOCKS: dict[str, Lock] = {}
+class _Held:
+    """The shards of a fit that this process has loaded."""
+
+    def __init__(self, plan: str) -> None:
+        self.plan: FitPlan = pickle.loads(Path(plan).read_bytes())
+        self.parts: dict[int, Part] = {}
+        self.lock = Lock()
+
+    def part(self, one: Look, state: State) -> Part:
+        """Return a shard whose q is in a state."""
+        number = one.shard.number
+        if number not in self.parts:
+            self.parts[number] = Part(one, self.plan)
+        self.parts[number].go_to(state)
+        return self.parts[number]
 
 
-def ask_unit(ask: Ask) -> Any:
-    """Have a unit do something; it answers `Behind` where it cannot be where it should be."""
-    with _LOCKS.setdefault(ask.key, Lock()):
-        unit = _HELD.get(ask.key)
-        if unit is None or unit.at != ask.at:
-            if ask.recipe is None:
-                return Behind()
-            unit = _brought(ask)
-        return getattr(unit, ask.what)(*ask.arguments)
+_HELD: dict[str, _Held] = {}  # by plan
 
 
-def _brought(ask: Ask) -> Any:
-    """Return a unit that stands where it should; one that should start is made anew."""
-    if ask.tables is None:
-        _HELD.pop(ask.key, None)
-    if ask.key not in _HELD:
-        _HELD[ask.key] = ask.recipe.open()
-    unit = _HELD[ask.key]
-    if ask.tables is not None:
-        unit.bring_to(ask.at, ask.tables)
-    return unit
+def _held(plan: str) -> _Held:
+    if plan not in _HELD:
+        _HELD[plan] = _Held(plan)
+    return _HELD[plan]
 
 
-def forget_units(fit: str) -> None:
-    """Let go of all units of a fit."""
-    for key in [key for key in _HELD if key.startswith(f"{fit}/")]:
-        _HELD.pop(key, None)
-        _LOCKS.pop(key, None)
+def add_up(
+    plan: str, state: State, what: str, given: tuple[Any, ...], items: list[tuple[Look]]
+) -> ShardSums:
+    """Have shards in a state do something; add up what they say, in the rows of all workers."""
+    held = _held(plan)
+    total = ShardSums(np.zeros((0, 0)), np.zeros(0))
+    with held.lock:
+        for i, (one,) in enumerate(items):
+            with naming(one):
+                part = held.part(one, state)
+                found: ShardSums = getattr(part, what)(*given)
+            if i == 0:
+                shape = len(held.plan.workers), found.by_worker.shape[1]
+                total = ShardSums(np.zeros(shape), np.zeros(len(found.others)))
+            total.by_worker[part.rows] += found.by_worker
+            total.others[:] += found.others
+            total = total._replace(change=max(total.change, found.change))
+    if total.by_worker.nbytes > LARGE_TABLE:
+        return total._replace(by_worker=save_table(held.plan.work, total.by_worker))
+    return total
+
+
+def write(
+    plan: str, state: State, wish: LabelWish, items: list[tuple[Look, Codes, Floats]]
+) -> Offsets:
+    """Write the labels of shards; count the unsure ones, and those of each class."""
+    held = _held(plan)
+    n_written = np.zeros(1 + len(held.plan.classes), dtype=np.int64)
+    with held.lock:
+        for one, label, q in items:
+            with naming(one):
+                n_written += held.part(one, state).write(wish, label, q)
+    return n_written
+
+
+def forget(plan: str) -> None:
+    """Let go of the shards of a fit."""
+    _HELD.pop(plan, None)
+
+
+# -- large tables, by files ------------------------------------------------------------------------
+
+
+class Stored:
+    """A table in a file, which goes when nothing refers to this any more.
+
+    A message of 80 MB is held several times on its way by whoever sends it and whoever gets it. A
+    file is written once for all. Whoever is sent this gets the table, mapped.
+    """
+
+    def __init__(self, work: str, table: Floats) -> None:
+        self.path = save_table(work, table)
+        weakref.finalize(self, Path(self.path).unlink, missing_ok=True)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        return load_table(self.path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load_table, (self.path,)
+
+
+def save_table(work: str, table: Floats) -> str:
+    """Write a table into the folder of work; return the name of its file."""
+    folder = Path(work) / "tables"
+    path = folder / f"table-{secrets.token_hex(8)}.npy"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(path, table)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise FileError(
+            "table-not-written", size=table.nbytes, folder=folder, reason=error.strerror
+        ) from None
+    return str(path)
+
+
+def load_table(path: str) -> Floats:
+    """Map a table; kernels take none that cannot be written to."""
+    return np.asarray(np.load(path, mmap_mode="c"))
+
+
+def take_table(table: Any) -> Floats:
+    """Return a table that came in an answer; its file goes once it is mapped."""
+    if not isinstance(table, str):
+        return np.asarray(table)
+    mapped = load_table(table)
+    Path(table).unlink()
+    return mapped
