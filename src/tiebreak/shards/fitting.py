@@ -49,7 +49,7 @@ from tiebreak.shards.executor import Executor, Serial, each
 from tiebreak.shards.join import JoinedCrowd, gather_named, join
 from tiebreak.shards.sources import Look, ReadOptions, naming, read_shards
 from tiebreak.shards.sweeper import FitProgress, Shards
-from tiebreak.shards.units import LabelWish, FitPlan
+from tiebreak.shards.units import FitPlan, LabelWish
 from tiebreak.shards.write import Checkpoint, LabelFiles
 from tiebreak.tables import read_gold, read_links
 from tiebreak.tables.array_folder import read_packed

@@ -21,7 +21,7 @@ from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
 from tiebreak.shards import units
 from tiebreak.shards.executor import Executor
 from tiebreak.shards.join import JoinedCrowd
-from tiebreak.shards.units import LARGE_TABLE, ShardSums, LabelWish, State, Stored, take_table
+from tiebreak.shards.units import LARGE_TABLE, LabelWish, ShardSums, State, Stored, take_table
 from tiebreak.shards.write import Checkpoint, digest_of
 
 
