@@ -61,11 +61,7 @@ def test_ordered_categories_keep_their_order_and_the_unused(kind: str) -> None:
     assert list(wider.classes_) == [*order, "top"]
 
 
-@pytest.mark.parametrize("large", [False, True])
-def test_ordered_categories_of_a_parquet_file_are_kept_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
-) -> None:
-    monkeypatch.setattr("tiebreak.tables.plain.LARGE_PARQUET", 1 if large else 100)
+def test_ordered_categories_of_a_parquet_file_are_kept_too(tmp_path: Path) -> None:
     order = ["low", "mid", "high"]
     frame = pd.DataFrame({"task": ["a", "b"], "worker": ["w", "w"]})
     frame["label"] = pd.Categorical(["high", "low"], categories=order, ordered=True)

@@ -33,7 +33,7 @@ from tiebreak.tables import (
     write_responses,
     write_table,
 )
-from tiebreak.tables.plain import as_table
+from tiebreak.tables.plain import open_source
 
 NAMES = [
     "t.csv",
@@ -218,7 +218,7 @@ class TestValues:
 
     def test_a_column_alone_keeps_its_empty_fields(self, tmp_path: Path) -> None:
         write_table(tmp_path / "t.csv", {"x": ["a", None, "b"]})
-        (column,) = as_table(tmp_path / "t.csv", (), 0).read([0])
+        (column,) = open_source(tmp_path / "t.csv").table().read([0])
         assert column.to_pylist() == ["a", None, "b"]
 
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])

@@ -26,7 +26,7 @@ from tiebreak import tables
 from tiebreak.data import REPEATS, Responses
 from tiebreak.errors import FileError, GoldError, InputError, InputNote, TiebreakError
 from tiebreak.tables import plain, source
-from tiebreak.tables.plain import as_table
+from tiebreak.tables.plain import open_source
 from tiebreak.tables.read import read_export
 
 HEADER = "task,worker,label\n"
@@ -233,7 +233,7 @@ def test_what_names_no_table_is_said(tmp_path: Path) -> None:
         tb.read_responses(f"file://{tmp_path}/q*.csv")
     with refused("address-empty", FileError):
         tb.read_responses(f"file://{tmp_path}")
-    with refused("address-unreachable", FileError):
+    with refused("file-unreadable", FileError):
         tb.read_responses("nosuch://bucket/x.csv")
     with refused("file-named-twice", file=str(tmp_path / "a.txt")):
         tb.read_responses([tmp_path / "a.txt", tmp_path / "sub" / ".." / "a.txt"])
@@ -257,7 +257,7 @@ def test_empty_files_are_left_out_and_said(tmp_path: Path) -> None:
     with noted("some-files-empty", n=4, of=6):
         found = tb.read_responses(tmp_path)
     assert list(found.tasks) == ["a", "b"]
-    with refused("files-empty", files=f"{tmp_path / 'p2.csv'} and 1 other file"):
+    with refused("no-rows", table=f"{tmp_path / 'p2.csv'} and 1 other file"):
         tb.read_responses([tmp_path / "p2.csv", tmp_path / "p3.csv"])
     with refused("file-empty", file=str(tmp_path / "p3.csv")):
         tb.read_responses([tmp_path / "p3.csv"])
@@ -296,7 +296,7 @@ def test_messages_name_the_file_and_the_line(
 
 def test_places_of_rows_pickle(tmp_path: Path) -> None:
     write(tmp_path, {"p1.csv": HEADER + "a,u,x\n", "p2.csv": HEADER + "b,u,x\n\nc,u,x\n"})
-    table = as_table(tmp_path / "p*.csv", ("task",), 1)
+    table = open_source(tmp_path / "p*.csv").table()
     table.read([0])
     source = pickle.loads(pickle.dumps(table.source))
     assert source.where(0) == f"{tmp_path}/p1.csv, line 2"
@@ -589,29 +589,6 @@ def test_more_files_than_a_process_may_open(tmp_path: Path) -> None:
     write(tmp_path, {f"p{i:03d}.csv": HEADER + ",".join(row) + "\n" for i, row in enumerate(rows)})
     with few_open_files(256):
         assert outcome(tmp_path) == outcome(rows)
-
-
-def test_of_large_files_one_is_open_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, {f"p{i}.csv": HEADER + f"t{i},u,x\n" for i in range(3)})
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0)
-    table = as_table(tmp_path / "p*.csv", ("task",), 1)
-    assert table.is_large
-    opened: list[str] = []
-    plainly = source.TableFiles.open
-
-    def watched(found: Any, path: str) -> Any:
-        opened.append(Path(path).name)
-        return plainly(found, path)
-
-    monkeypatch.setattr(source.TableFiles, "open", watched)
-    seen = [(piece[0].to_pylist(), list(opened)) for piece in table.pieces([0])]
-    assert seen == [
-        (["t0"], ["p0.csv"]),
-        (["t1"], ["p0.csv", "p1.csv"]),
-        (["t2"], ["p0.csv", "p1.csv", "p2.csv"]),
-    ]
 
 
 def test_what_lies_elsewhere_is_fetched_once(

@@ -213,7 +213,11 @@ def test_columns_that_nobody_needs_may_hold_anything() -> None:
         ({"task": "abc", "worker": ["w"], "label": ["x"]}, "no-column", {"column": "task"}),
         ({"task": [["a"]], "worker": ["w"], "label": ["x"]}, "no-id", {"value": ["a"]}),
         ({"task": ["a"], "worker": ["w"], "label": [{}]}, "no-id", {"column": "label"}),
-        ({"task": np.zeros((2, 2)), "worker": ["w"], "label": ["x"]}, "dimensions", {"n": 2}),
+        (
+            {"task": np.zeros((2, 2)), "worker": ["w"], "label": ["x"]},
+            "no-column",
+            {"column": "task"},
+        ),
         (pa.chunked_array([[1, 2]]), "no-frame", {"type": "ChunkedArray"}),
     ],
 )

@@ -27,7 +27,6 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every file as large."""
     monkeypatch.setattr(plain, "LARGE_CSV", 0)
     monkeypatch.setattr(plain, "BLOCK_SIZE", BLOCK)
-    monkeypatch.setattr(plain, "LARGE_PARQUET", 0)
     monkeypatch.setattr(plain, "BATCH", 7)
     monkeypatch.setattr(building, "TOGETHER", 20)
 
@@ -192,6 +191,5 @@ def test_any_crowd_is_the_same_in_pieces(
     write(path, table)
     with pytest.MonkeyPatch.context() as patch:
         whole = all_of(read_responses(table, repeats=repeats))
-        patch.setattr(plain, "LARGE_PARQUET", 0)
         patch.setattr(plain, "BATCH", 7)
         assert all_of(read_responses(path, repeats=repeats)) == whole

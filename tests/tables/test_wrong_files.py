@@ -16,9 +16,10 @@ from tables.said import refused
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.tables import read_gold, read_responses
-from tiebreak.tables.source import CHUNK, not_text, read_content
+from tiebreak.tables.source import not_text, read_content
 
 HEADER = "task,worker,label\n"
+CHUNK = 1 << 20
 
 
 def _file(folder: Path, content: str | bytes, name: str = "r.csv") -> Path:
@@ -63,7 +64,7 @@ class TestPath:
         assert (hint in str(caught.value)) is (meant is not None)
 
     def test_a_missing_folder_is_said(self, tmp_path: Path) -> None:
-        with refused("folder-missing", FileError):
+        with refused("file-missing", FileError):
             read_responses(tmp_path / "nowhere" / "r.csv")
 
     def test_a_folder_without_tables(self, tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ class TestPath:
             raise PermissionError(13, "Permission denied", str(path))
 
         monkeypatch.setattr(Path, "open", refuse)
-        with refused("file-forbidden", FileError):
+        with refused("file-unreadable", FileError):
             read_responses(path)
 
     def test_a_disk_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +98,8 @@ class TestPath:
     ("text", "code"),
     [
         ("", "file-empty"),
-        ("\n \n\t\n", "file-blank"),
-        ("\ufeff", "file-blank"),
+        ("\n \n\t\n", "file-empty"),
+        ("\ufeff", "file-empty"),
         ("task,worker,label", "no-rows"),
         (HEADER, "no-rows"),
         (HEADER + "\n\r\n", "no-rows"),
@@ -136,7 +137,7 @@ def test_a_broken_row_is_named_by_its_line(
 
 
 def test_a_quote_that_never_closes_in_the_header_is_said(tmp_path: Path) -> None:
-    with refused("quote-open", line=1):
+    with refused("quote-unclosed", line=1):
         read_responses(_file(tmp_path, '"task,worker,label\n' + "a,w,x\n" * 100_000))
 
 

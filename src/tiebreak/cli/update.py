@@ -138,7 +138,7 @@ def update(
 
 def _read_rows(opened: dict[str, OpenTable], what: str, reader: Callable[..., Read]) -> Read | None:
     """Read one of the files; None where it was not given, or holds nothing yet."""
-    from tiebreak.tables.table import NoRowsError
+    from tiebreak.tables.source import NoRowsError
 
     try:
         return read_if_given(opened, what, reader)

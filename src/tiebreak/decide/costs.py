@@ -15,7 +15,7 @@ from tiebreak.data.ids.numbers import as_numbers
 from tiebreak.errors import InputError, OptionError
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import as_floats
-from tiebreak.tables.plain import as_table
+from tiebreak.tables.plain import open_source
 from tiebreak.tables.table import Table
 
 NO_LABEL = ("abstain", "ask")  # decisions that are no class: leave it open, send it to somebody
@@ -72,7 +72,7 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
         values = [[row.get(name, np.nan) for name in names] for row in given.values()]
         return _by_rows("cost_matrix", list(given), names, np.array(values, float), classes)
     if is_frame or isinstance(source, str | os.PathLike | Mapping):
-        return _from_table(as_table(source, (TRUTH,), 1), classes)
+        return _from_table(open_source(source).table(), classes)
     cost = 1.0 - np.eye(len(wanted)) if source is None else as_floats("The cost matrix", source)
     n_classes = len(wanted)
     if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tiebreak.data.ids import as_list
 from tiebreak.errors import GoldError, InputError, LinkError, OptionError, ResponseError, note
 from tiebreak.tables.table import Table
 
@@ -239,7 +238,7 @@ def _group_alike(table: Table, at: int, other: int) -> bool:
     n_rows = 0
     is_same = True
     for one, two in table.batches([at, other]):
-        for a, b in zip(as_list(one), as_list(two), strict=True):
+        for a, b in zip(one.to_pylist(), two.to_pylist(), strict=True):
             has_one = first.setdefault(a, b) == b
             is_one = second.setdefault(b, a) == a
             is_same &= has_one and is_one

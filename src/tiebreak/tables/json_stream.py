@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tiebreak.errors import InputError
-from tiebreak.tables.source import CHUNK, not_text
+from tiebreak.tables.source import not_text
 
+CHUNK = 1 << 20
 NEAR_END = 64  # characters; an error this close to the end of the buffer may be a cut
 BLANKS = " \t\r\n"
 RELEASED = 1 << 26  # bytes; of a mapped file, pages that were read are given back at this step
@@ -34,13 +35,13 @@ def json_values(data: memoryview, name: str, chunk: int = CHUNK) -> Iterator[tup
     """
     text = _Buffer(data, name, chunk)
     is_list = text.peek() == "["
+    number = 0
     if is_list:
         text.take("[")
         if text.peek() == "]":
             return
         if not text.peek():
-            raise InputError("list-without-end", file=name, record=0)
-    number = 0
+            raise text.broken(0, "the list has no ']'; the file may not be complete")
     while text.peek():
         number += 1
         yield number, text.value(number)
@@ -51,12 +52,12 @@ def json_values(data: memoryview, name: str, chunk: int = CHUNK) -> Iterator[tup
             text.take("]")
             break
         if after and after != ",":
-            raise InputError("list-broken", file=name, record=number, after=after)
+            raise text.broken(number, "it is not followed by ',' or ']'")
         text.take(",")
         if not after or not text.peek():
-            raise InputError("list-without-end", file=name, record=number)
-    if is_list and (rest := text.peek()):
-        raise InputError("text-after-list", file=name, record=number, after=rest)
+            raise text.broken(number, "the list has no ']' after it; the file may not be complete")
+    if is_list and text.peek():
+        raise text.broken(number, "the list is followed by something else")
 
 
 def json_records(data: memoryview, name: str) -> Iterator[dict[str, Any]]:
@@ -116,14 +117,14 @@ class _Buffer:
                 value, self._at = self._raw_decode(self._text, self._at)
                 return value
             except json.JSONDecodeError as error:
-                if not (self._may_be_cut(error) and self._more(size)):
-                    raise self._broken(number, error) from None
-                size *= 2
+                is_end = error.pos >= len(self._text) or error.msg.startswith("Unterminated")
+                if (is_end or error.pos >= len(self._text) - NEAR_END) and self._more(size):
+                    size *= 2
+                    continue
+                reason = "the file ends inside it" if is_end else f"this is not JSON: {error.msg}"
+                raise self.broken(number, reason, error.pos) from None
             except (RecursionError, ValueError) as error:  # nested too deeply; endless digits
-                line = self.line_at(0)
-                raise InputError(
-                    "bad-json", file=self._name, record=number, line=line, reason=error, near=""
-                ) from None
+                raise self.broken(number, str(error)) from None
 
     def line_at(self, ahead: int) -> int:
         """Return the line so many characters after what is not yet taken."""
@@ -155,16 +156,10 @@ class _Buffer:
             mapped.madvise(mmap.MADV_DONTNEED, self._released, end - self._released)
             self._released = end
 
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        return error.pos >= len(self._text) - NEAR_END or error.msg.startswith("Unterminated")
-
-    def _broken(self, number: int, error: json.JSONDecodeError) -> InputError:
-        is_end = error.pos >= len(self._text) or error.msg.startswith("Unterminated")
-        return InputError(
-            "bad-json",
-            file=self._name,
-            record=number,
-            line=self.line_at(error.pos - self._at),
-            reason="the file ends inside it" if is_end else f"this is not JSON: {error.msg}",
-            near=self._text[max(self._at, error.pos - 20) : error.pos + 20],
-        )
+    def broken(self, number: int, reason: str, at: int | None = None) -> InputError:
+        """Describe what is wrong with a record, at a place in the text or where it is taken."""
+        at = self._at if at is None else at
+        near = self._text[max(self._at - 20, at - 20, 0) : at + 20]
+        line = self.line_at(at - self._at)
+        fields = {"record": number, "line": line, "reason": reason, "near": near}
+        return InputError("bad-json", file=self._name, **fields)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tiebreak.errors import Message, register
@@ -60,8 +61,10 @@ def _option(name: str) -> str:
 # Messages that depend on more than how a field is written
 
 
-def _file_missing(file: object, meant: object, folder: object, is_row: bool) -> str:
+def _file_missing(file: Path, meant: object, folder: Path, is_row: bool) -> str:
     hint = f"Did you mean {meant}?" if meant else f"Check the name and the folder ({folder})."
+    if not folder.is_dir():
+        hint = f"The folder {folder} does not exist."
     return f"There is no file {file}. {hint}" + (
         " A list of texts names files; rows are tuples." if is_row else ""
     )
@@ -204,23 +207,20 @@ MESSAGES: dict[str, Message] = {
         f"{address} holds {f'no file that matches {pattern}' if pattern else 'no table'}. "
         "Check the address."
     ),
-    "address-unlisted": "{address} cannot be listed: {reason}",
-    "address-unreachable": "{address} cannot be reached: {reason}",
-    "file-blank": "{file} is empty: it holds only blank lines.",
     "file-emptied": "{file} was emptied while it was read. Read the files again.",
+    "csv-broken": lambda file, line, reason: (
+        f"{file} cannot be read as CSV: {reason}."
+        if line is None
+        else f"{file}, line {line:,}: {reason}. Repair the row."
+    ),
     "file-empty": lambda file, is_stdin: (
         f"{file} is empty: it has no header and no rows."
         + (" It can be read only once." if is_stdin else "")
     ),
-    "file-forbidden": "{file} may not be read by you. Change its permissions or use a copy.",
     "file-missing": _file_missing,
     "file-name-empty": "The name of a file is empty. Name one; '.' is this folder.",
     "file-named-twice": "{file} is named twice. Name each file once.",
     "file-unreadable": "{file} cannot be read: {reason}",
-    "files-empty": "{files} are empty: none of them has a row.",
-    "folder-given": "{folder} is a folder, not a file. Name one file in it.",
-    "folder-missing": "There is no file {file}: the folder {folder} does not exist.",
-    "folder-unreadable": "The folder {folder} cannot be read: {reason}.",
     "foreign-file": "{file} is {what}, which cannot be read. {cure}.",
     "gzip-broken": "{file} is a broken gzip file ({reason}). Copy or make it again.",
     "keys-in-address": "Leave keys out of the address {scheme}://…: it is shown and written down. "
@@ -246,15 +246,8 @@ MESSAGES: dict[str, Message] = {
     "bad-json": "{file}, record {record:,}, line {line:,}: {reason} (near {near!r}). Repair it, or "
     'export the file again. Each object is one row: {{"task": …, "worker": …, "label": …}}',
     "bad-row": "Row {row:,} must be a tuple ({parts}); got {value!r}.",
-    "csv-row": "{file}, line {line:,}: {reason}. Repair the row.",
-    "csv-unreadable": "{file} cannot be read as CSV: {reason}.",
-    "dataset-stream": "This dataset is read as a stream. Load it whole, or write it to Parquet.",
-    "dimensions": "Column {column!r} has {n} dimensions; a column has one.",
     "half-character": "The text {text!r} holds half a character (a lone surrogate), which UTF-8 "
     "cannot hold. Correct this id or label.",
-    "list-broken": "{file}: record {record:,} is followed by {after!r}, and not by ',' or ']'.",
-    "list-without-end": "{file}: the list has no ']' after record {record:,}. Is the file "
-    "complete?",
     "matrix-as-rows": "An array of shape {shape} is read as rows of task, worker, label. If its "
     "columns are workers and its values labels, pass wide=True.",
     "mixed-types": lambda is_frame, **fields: say(
@@ -263,7 +256,8 @@ MESSAGES: dict[str, Message] = {
         + (", for instance: df[{column!r}] = df[{column!r}].astype(str)" if is_frame else "."),
         **fields,
     ),
-    "no-column": "Column {column!r} must be a list or an array; got {value!r}.",
+    "no-column": "Column {column!r} must be a list or an array of one dimension; got "
+    "{value:short}.",
     "no-delimiter": "{file}, line {line}: more than {n:,} characters without a comma, tab, "
     "semicolon or '|': this is no table.",
     "no-frame": "This {type} is not a table: {reason}.",
@@ -273,7 +267,6 @@ MESSAGES: dict[str, Message] = {
         f"expected a JSON object, got {type}. Write one object per row."
     ),
     "no-rows": "{table} holds no rows. Add at least one row.",
-    "no-such-row": "There is no row {row}.",
     "no-table": "A {type} cannot be read as a table. Pass a path, a frame (pandas, polars, "
     "pyarrow, DuckDB), a dictionary of columns or a list of rows.",
     "other-category-order": "The files order the categories of {column!r} differently: classes are "
@@ -285,7 +278,6 @@ MESSAGES: dict[str, Message] = {
     "other-type-of-ids": "{what}= holds ids that do not match those of the table, which are "
     "{type}: {ids!r}. Give both the same type.",
     "parquet-broken": "{file} is a broken Parquet file ({reason}). Make it again.",
-    "quote-open": "{file}, line {line}: a quote is opened that is never closed.",
     "quote-unclosed": "{file}, line {line:,}: a quote is opened that is never closed, so the rows "
     'after it would be lost.\nClose the quote; a quote inside a quoted field is written twice: "".',
     "ragged-row": lambda file, line, n, expected, fields: (
@@ -293,11 +285,9 @@ MESSAGES: dict[str, Message] = {
         f"{_cut(', '.join(map(repr, fields)), 80)}\n"
         "Complete the row; a field that holds the delimiter must be in double quotes."
     ),
-    "several-splits": "This dataset has several splits: {splits:list}. Pass one of them.",
     "spaces-stripped": "{table}: spaces around {n:count value} (ids, labels) were left out.",
     "table-in-one-object": "{file} holds a whole table in one object. Write one object per row; "
     "with pandas: df.to_json(path, orient='records', lines=True)",
-    "text-after-list": "{file}: after the list of {record:,} records comes {after!r}. Remove it.",
     "unequal-columns": "{table}: columns must be equally long; their lengths are {lengths}.",
     "unfit-values": "Column {column!r} holds values such as {value!r} that no table can hold "
     "({reason}). Write them as text.",
@@ -314,50 +304,32 @@ MESSAGES: dict[str, Message] = {
     "header-missing": _header_missing,
     "idle-option": _idle_option,
     "list-of-names": "{option} takes a list of names; got {value!r}.",
-    "named-twice": "The {role} is named twice: columns={{{role!r}: …}} (--columns {role}=…) and "
-    "{role}_columns= (--{role}-columns). Give one of them.",
+    "named-twice": "The {role} is named twice: columns={{{role!r}: …}} and {option}=. Give one of "
+    "them.",
     "no-such-column": "{table} has no column {column!r} for {role}. Its columns are "
     "{columns:list}.{meant:meant}",
-    "order-named-twice": "The order is named twice: columns={{'order': …}} (--columns order=…) and "
-    "order_column= (--order-column). Give one of them.",
     "two-columns": lambda table, role, candidates: say(
         "{} has {} columns that may be the {}: {:list}.\nChoose one with {}.",
         *(table, len(candidates), role, candidates, _override({role: candidates[0]})),
     ),
     # Wide tables
-    "wide-column": lambda is_task, **fields: (
-        say(
-            "{table} takes column {column!r} as the task, not as a worker. "
-            if is_task
-            else "{table} has no column {column!r}. ",
-            **fields,
-        )
-        + say("Its columns are {columns:list}.", **fields)
-    ),
     "wide-found": _wide_found,
     "wide-idle-tasks": "{table}: {n:count task} {n:verb have} no answer, and {n:verb are} left "
     "out. The same table as tasks= (--tasks) keeps all.",
-    "wide-names-alike": "{table}: two columns have the same name. Rename one of them.",
-    "wide-no-task": "{table} has no column {column!r} for the task.",
     "wide-read": lambda table, n_cells, n_workers, n_kept: (
         f"{table} (wide): read {counted(n_cells, 'cell')} of {counted(n_workers, 'worker')}, "
         f"kept {n_kept:,}; {n_cells - n_kept:,} empty."
     ),
-    "wide-role": "A wide table has one column per worker, so none is the {role}: leave it out of "
-    "columns= (--columns).",
+    "wide-role": "A wide table has one column per worker, and its tasks in one, which "
+    "columns={{'task': …}} names: leave {role} out.",
     "wide-shape": "A wide array has tasks × workers; got shape {shape}.",
     "wide-strangers": _wide_strangers,
-    "wide-task-columns": "A wide table has its tasks in one column: name it with "
-    "columns={{'task': {column!r}}} (--columns task={column}), not with task_columns= "
-    "(--task-columns).",
     "wide-task-twice": "{table}: {n:count row} {n:verb repeat} a task, but a wide table has one "
     "row per task. Name the column of tasks with columns={{'task': …}} (--columns task=…).",
     "wide-without-workers": "{table} is not wide: it has no column beside the task.",
     # Formats
     "answers-read": _answers_read,
     "archive-broken": "{file}: its file {member} cannot be read ({reason}). Unpack the archive.",
-    "archive-empty": "{file} is a zip archive of empty files.",
-    "archive-member": "{file} holds no records. Remove it from the archive.",
     "argilla-lengths": "{at}: question {question!r} has {lengths[0]} responses, {lengths[1]} users "
     "and {lengths[2]} states. Export the file again.",
     "bad-pattern": lambda option, pattern, reason: (
@@ -372,7 +344,6 @@ MESSAGES: dict[str, Message] = {
     "key-missing": "{at}: {key!r} is missing (there is {keys:list 12}). Export the file again.",
     "known-twice": "{at}: task {task!r} is known to be {label!r} here and {before!r} in {where}. "
     "Keep one of them.",
-    "list-empty": "{file} holds an empty list: no records.",
     "lists-unequal": "{at}: {workers!r} holds {n[0]} workers, but {labels!r} {n[1]} labels. "
     "Make them equally many.",
     "mturk-json": "{at}: {key} is not JSON: {reason}.",
@@ -421,10 +392,7 @@ MESSAGES: dict[str, Message] = {
     "cannot-turn": "{table}: verdicts as shown can be turned back where labels are two (and ties), "
     "and column {column!r} has values such as AB and BA, or true and false; its values are "
     "{orders:list}. Rename them, or turn verdicts back beforehand.",
-    "confidence-no-number": "{table}: column 'confidence' holds no number; it is not used.",
-    "confidence-no-scale": "{table}: 'confidence' goes from {low:g} to {high:g}, which is no scale "
-    "from 0 to 1, 5, 10 or 100; it is not used.",
-    "confidence-unused": "{table}: column 'confidence' is used with repeats='runs' only.",
+    "confidence-unused": "{table}: column 'confidence' {reason}; it does not count.",
     "gold-in-file": "{n:,} known labels are in the file; read_gold reads them.",
     "label-for-nothing": "The label {label!r} is read as a class of its own. If it means no "
     "answer, leave the field empty.",

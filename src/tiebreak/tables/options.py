@@ -50,9 +50,12 @@ class ReadingOptions:
     def __post_init__(self) -> None:
         for name, rule in RULES.items():
             rule(name, getattr(self, name))
+        if str(self.format).lower() == "wide":
+            object.__setattr__(self, "format", None)
+            object.__setattr__(self, "wide", True)
         if self.order_column is not None:
             if "order" in (self.columns or {}):
-                raise OptionError("order-named-twice")
+                raise OptionError("named-twice", role="order", option="order_column")
             columns = {**(self.columns or {}), "order": self.order_column}
             object.__setattr__(self, "columns", columns)
         for name in ("task_columns", "worker_columns"):

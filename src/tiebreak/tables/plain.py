@@ -1,10 +1,11 @@
-"""Plain tables: CSV and TSV, JSON and JSON lines, Parquet; several files as one.
+"""Opening: any source as a table, and as records; CSV, JSON, Parquet, archives, several as one.
 
 In CSV every field is text, and only an empty one is missing. JSON and Parquet are typed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import mmap
@@ -20,54 +21,56 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from tiebreak.data.ids import Column, is_text
-from tiebreak.errors import FileError, InputError, note
-from tiebreak.tables.columns import EXTRAS, PREFIX, TASK, positions_of, squashed
+from tiebreak.errors import FileError, InputError
+from tiebreak.tables.columns import EXTRAS, PREFIX, RESPONSES, TASK, Schema, positions_of, squashed
 from tiebreak.tables.json_stream import json_records, line_of_record
 from tiebreak.tables.source import (
     BYTE_ORDER_MARK,
     Content,
+    LineFinder,
+    NoRowsError,
     RecordFinder,
     RecordPlace,
     TableFiles,
+    byte_stream,
     format_of,
+    located,
     not_text,
-    opened,
-    source_of,
     text_of,
 )
 from tiebreak.tables.table import (
+    Columns,
     Table,
     arrays,
     class_names,
     columns_of,
+    decoded,
     is_frame,
+    joined,
+    plain,
     table_of,
-    to_arrow,
-    values_of,
     with_class_names,
 )
 from tiebreak.wording import Source
 
 DELIMITERS = (",", "\t", ";", "|")
-HEADER_START = 1 << 16  # bytes; a longer header is read in a second look
+LONGEST_HEADER = 1 << 26  # bytes of one line
 BLOCK_SIZE = 1 << 22  # bytes of CSV in a piece
-LARGE_CSV = 1 << 26  # bytes; a smaller file is read at once
+LARGE_CSV = 1 << 26  # bytes; a smaller file is parsed at once, by all threads
 LARGE_JSON = 1 << 28
-LARGE_PARQUET = 3_000_000  # rows
-LARGE_TOGETHER = 1 << 24  # bytes of several files
 JSON_PIECE = 1 << 17  # records of a large file that are Python objects at a time
 BATCH = 1 << 20  # rows of a piece of Parquet
 TIDY = 16  # pieces, after which Arrow gives memory back
 SHORT = 4  # bytes per row; with fewer, the file keeps a dictionary of its texts
-STRADDLING = "straddl"  # in what Arrow says of a record longer than a block
 RECORDS = 4096  # rows of Parquet that are Python objects at a time
+LARGE_TOGETHER = 1 << 24  # bytes of several files
+INT32_MAX = 2**31 - 1
 MEMBER = "_member"  # under which key a record of an archive knows its file
 ZSTANDARD = 93  # the number of the method, in a zip archive
 LOCAL_HEADER = 30  # bytes before the name of a file in a zip archive
 USER_FILE = re.compile(r"(?:.*/)?(?P<user>[^/]+)\.(?P<kind>jsonl|json|csv)", re.IGNORECASE)
 SAMPLE_FILE = re.compile(r"samples/.*\.json")
 NO_IDS = frozenset(name for names in EXTRAS.values() for name in names)  # text or numbers alike
-
 
 Record = Mapping[str, Any]
 KeepText = Callable[[Hashable, str], object]  # takes a task, and what to show for it
@@ -92,10 +95,11 @@ class Head(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """A file or table whose beginning was read: its records, and its columns, are read on demand.
+    """A source whose beginning was read: its table and its records are read on demand.
 
     `head` is None where it holds no records that a format of a tool could know. `classes` are those
-    that the file itself keeps, by column.
+    that the file itself keeps, by column. `several` opens each of several files anew. `format` and
+    `is_wide` are what `read.open_responses` found out.
     """
 
     name: str
@@ -103,41 +107,33 @@ class Opened(NamedTuple):
     head: Head | None = None
     records: Records | None = None
     classes: Mapping[str, list[str]] = {}
-
-
-class Found(NamedTuple):
-    """An opened source, one file or several, and the format of a tool that knows it, if any does.
-
-    `files` opens each file anew.
-    """
-
-    name: str
-    first: Opened
-    format: Any  # of `formats.records`
-    files: Callable[[], Iterator[Opened]]
+    several: Callable[[], Iterator[Opened]] | None = None
+    format: Any = None  # of `formats.records`
+    is_wide: bool = False
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns, or the keys of the first record, where they are known."""
-        return () if self.first.head is None else self.first.head.keys
+        return () if self.head is None else self.head.keys
+
+    def files(self) -> Iterator[Opened]:
+        """Yield each of several files, one of which is open at a time; else this one."""
+        return iter([self]) if self.several is None else self.several()
 
 
-def as_table(
-    source: Any, row_names: Sequence[str], n_needed: int, format: str | None = None
-) -> Table:
-    """Make a table of files, "-", an open file, a frame, columns by name, or rows.
+def open_source(source: Any, format: str | None = None, schema: Schema = RESPONSES) -> Opened:
+    """Open files by name, "-", an open file, a frame, columns by name, or rows.
 
-    `row_names` name the parts of a bare row; the first `n_needed` of them must be there. A
-    `Table` stays as it is.
+    `format` is a plain one, or None: as the content tells. `schema` names the parts of bare rows.
     """
-    source = opened(source)
-    if isinstance(source, Table):
+    if isinstance(source, Opened):
         return source
+    source = located(source)
     if isinstance(source, Content):
-        return open_content(source, format).table()
+        return open_content(source, format)
     if isinstance(source, TableFiles):
-        return chained_table(source, lambda content: open_content(content, format).table())
-    return table_of(source, row_names, n_needed)
+        return _open_files(source, format)
+    return _open_object(source, schema)
 
 
 def open_content(content: Content, asked: str | None = None) -> Opened:
@@ -155,32 +151,27 @@ def open_content(content: Content, asked: str | None = None) -> Opened:
     return Opened(content.name, text.table, Head("delimited", tuple(text.names), {}), text.records)
 
 
-def open_frame(source: Any, row_names: Sequence[str], n_needed: int) -> Opened:
+def _open_object(source: Any, schema: Schema) -> Opened:
     """Open what is no file; records are those of a list of objects, or of a frame with lists."""
+    if isinstance(source, Table):
+        return Opened(source.title, lambda: source)
     name = "The table"
+    table = table_of(source, schema.names, len(schema.needed))
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
-        records = partial(_placed, source, name)
         head = Head("json", tuple(source[0]), source[0])
-        return Opened(name, lambda: table_of(source, row_names, n_needed), head, records)
-    classes = class_names(source)
-    table = source if isinstance(source, Table) else None
-    if table is None and is_frame(source):
-        table = table_of(source, (), 0)  # once: a stream of Arrow cannot be read again
-    if table is None:
-        return Opened(name, lambda: table_of(source, row_names, n_needed))
-    if table.source.name:  # of a file
-        return Opened(table.title, lambda: table)
-    (columns,) = table.pieces(range(len(table.names)))
-    firsts = [values_of(column[:1]) for column in columns]
-    if not all(firsts) or not any(isinstance(value, list) for (value,) in firsts):
+        return Opened(name, lambda: table, head, partial(_placed, source, name))
+    first: dict[str, Any] = {}
+    for i, column in enumerate(table.names if is_frame(source) else ()):
+        first.update((column, value) for value in table.values(i, 1))
+    if not any(isinstance(value, list) for value in first.values()):
         return Opened(name, lambda: table)
-    head = Head("table", table.names, dict(zip(table.names, (v for (v,) in firsts), strict=True)))
 
-    def rows() -> Iterator[tuple[RecordPlace, Record]]:
-        lists = zip(*map(values_of, columns), strict=True)
-        return _placed((dict(zip(table.names, row, strict=True)) for row in lists), name)
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
+        rows = zip(*map(table.values, range(len(table.names))), strict=True)
+        return _placed((dict(zip(table.names, row, strict=True)) for row in rows), name)
 
-    return Opened(name, lambda: table, head, rows, classes)
+    head = Head("table", table.names, first)
+    return Opened(name, lambda: table, head, records, class_names(source))
 
 
 def _placed(
@@ -197,35 +188,50 @@ class Delimited:
 
     def __init__(self, content: Content, form: str = "csv") -> None:
         self.content = content
-        self.start = 3 if bytes(content.data[:3]) == BYTE_ORDER_MARK else 0
-        found = {}
-        for mark in ("\t",) if form == "tsv" else DELIMITERS:
-            header = self._header(mark)
-            if header is not None:
-                found[mark] = header
-        if not found:
-            size = csv.field_size_limit()
-            is_open = b'"' in bytes(content.data[self.start : self.start + size])
-            code = "quote-open" if is_open else "no-delimiter"
-            raise InputError(code, file=content.name, line=1, n=size)
-        self.delimiter = max(found, key=lambda mark: len(found[mark][0]))  # of equals the first
+        found = {mark: self._header(mark) for mark in ("\t" if form == "tsv" else DELIMITERS)}
+        # The one with most fields; of equals the first.
+        self.delimiter = max(found, key=lambda mark: len(found[mark][0]))
         self.names, self.end = found[self.delimiter]
+        if not self.names:
+            size = csv.field_size_limit()
+            if b'"' in bytes(content.data[:size]):
+                raise InputError("quote-unclosed", file=content.name, line=1)
+            raise InputError("no-delimiter", file=content.name, line=1, n=size)
+
+    def _header(self, delimiter: str) -> tuple[list[str], int]:
+        """Return the first record that is not blank, and the offset where rows begin.
+
+        No names where one field has no end.
+        """
+        data = self.content.data
+        start = 3 if bytes(data[:3]) == BYTE_ORDER_MARK else 0
+        end = start
+
+        def lines() -> Iterator[str]:
+            nonlocal end
+            # Latin-1 keeps one character per byte, so that characters taken are bytes taken.
+            text = text_of(data[start:], encoding="latin-1")
+            while line := text.readline(LONGEST_HEADER):
+                end += len(line)
+                yield line
+
+        try:
+            fields = next(filter(None, csv.reader(lines(), delimiter=delimiter)), [])
+            return [field.encode("latin-1").decode() for field in fields], end
+        except csv.Error:
+            return [], 0
+        except UnicodeDecodeError:
+            raise not_text(self.content.name, data) from None
 
     def table(self) -> Table:
         """Return the file as a table; columns are parsed when they are asked for."""
-        is_large = len(self.content.data) >= LARGE_CSV
-        return Table(
-            tuple(self.names),
-            partial(self._pieces, is_large=is_large),
-            source_of(self.content, partial(_line_of_row, self.delimiter), n_header=1),
-            has_header=True,
-            is_large=is_large,
-        )
+        finder = LineFinder(self.content, partial(_line_of_row, self.delimiter), n_header=1)
+        source = Source(self.content.name, finder)
+        return Table(tuple(self.names), self._load, source, has_header=True)
 
     def records(self) -> Iterator[tuple[RecordPlace, dict[str, str]]]:
         """Yield rows by name, as Python objects; blank rows are no records."""
         name = self.content.name
-        names = self.names
         before = csv.field_size_limit(1 << 27)
         try:
             rows = _rows(text_of(self.content.data, "strict"), self.delimiter, name, strict=True)
@@ -233,71 +239,38 @@ class Delimited:
             for line, fields in rows:
                 if any(fields):
                     self._require_width(line, fields)
-                    yield RecordPlace(name, "line", line), dict(zip(names, fields, strict=True))
+                    yield (
+                        RecordPlace(name, "line", line),
+                        dict(zip(self.names, fields, strict=True)),
+                    )
         except UnicodeDecodeError:
             raise not_text(name, self.content.data) from None
         finally:
             csv.field_size_limit(before)
 
-    def _header(self, delimiter: str) -> tuple[list[str], int] | None:
-        """Return the first record that is not blank, and the offset where rows begin.
-
-        None where one field has no end.
-        """
-        content = self.content
-        size = HEADER_START
-        taken: list[int] = []
-
-        def lines(text: str) -> Iterator[str]:
-            for line in io.StringIO(text, newline=""):
-                taken.append(len(line))
-                yield line
-
-        while True:
-            # Latin-1 keeps one character per byte, so that characters taken are bytes taken.
-            head = bytes(content.data[self.start : self.start + size]).decode("latin-1")
-            taken.clear()
-            try:
-                fields = next((f for f in csv.reader(lines(head), delimiter=delimiter) if f), [])
-            except csv.Error as error:
-                if "field limit" in str(error):
-                    return None
-                raise InputError("quote-open", file=content.name, line=1, n=0) from None
-            if sum(taken) < len(head) or self.start + len(head) >= len(content.data):
-                break
-            size *= 8
-        try:
-            names = [field.encode("latin-1").decode() for field in fields]
-        except UnicodeDecodeError:
-            raise not_text(content.name, content.data) from None
-        return names, self.start + sum(taken)
-
-    def _pieces(self, positions: Sequence[int], *, is_large: bool) -> Iterator[Sequence[Any]]:
+    def _load(self, positions: Sequence[int]) -> Iterator[Columns]:
         """Yield some columns; where a record is longer than a block, the rest of them at once."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        if self.end == len(self.content.data):
-            yield [pa.array([], pa.string()) for _ in positions]
+        size = len(self.content.data)
+        if self.end == size:
             return
         self._refuse_open_quote()
         n_rows = 0
         try:
-            if not is_large:
-                yield self._parse(positions, BLOCK_SIZE).columns
-                return
-            for batch in arrow_csv.open_csv(*self._options(positions, BLOCK_SIZE)):
-                n_rows += batch.num_rows
-                yield batch.columns
+            if size >= LARGE_CSV:
+                for batch in arrow_csv.open_csv(*self._options(positions, BLOCK_SIZE)):
+                    n_rows += batch.num_rows
+                    yield batch.columns
+            else:
+                table = arrow_csv.read_csv(*self._options(positions, BLOCK_SIZE))
+                yield [column.combine_chunks() for column in table.columns]
         except pa.ArrowInvalid as error:
-            if STRADDLING not in str(error):
+            if "straddl" not in str(error):  # of a record longer than a block
                 raise self._unreadable(error) from None
-            yield self._parse(positions, len(self.content.data)).slice(n_rows).columns
-
-    def _parse(self, positions: Sequence[int], block_size: int) -> Any:
-        from pyarrow import csv as arrow_csv
-
-        return arrow_csv.read_csv(*self._options(positions, block_size))
+            table = arrow_csv.read_csv(*self._options(positions, size)).slice(n_rows)
+            yield [column.combine_chunks() for column in table.columns]
 
     def _options(self, positions: Sequence[int], block_size: int) -> tuple[Any, ...]:
         """Say how to read fields as text, whatever they look like."""
@@ -319,10 +292,9 @@ class Delimited:
 
     def _refuse_open_quote(self) -> None:
         """Refuse a quote that is open at the end, which would swallow rows silently."""
-        data = self.content.data
-        chunks = (bytes(data[at : at + BLOCK_SIZE]) for at in range(0, len(data), BLOCK_SIZE))
+        chunks = iter(partial(byte_stream(self.content.data).read, BLOCK_SIZE), b"")
         if sum(chunk.count(b'"') for chunk in chunks) % 2:
-            for _ in _rows(text_of(data), self.delimiter, self.content.name, strict=None):
+            for _ in _rows(text_of(self.content.data), self.delimiter, self.content.name):
                 pass
 
     def _unreadable(self, error: Exception) -> InputError:
@@ -336,28 +308,23 @@ class Delimited:
                 self._require_width(line, fields)
         except InputError as broken:
             return broken
-        return InputError("csv-unreadable", file=name, reason=error)
+        return InputError("csv-broken", file=name, line=None, reason=error)
 
     def _require_width(self, line: int, fields: list[str]) -> None:
         n = len(self.names)
         if len(fields) != n:
-            name = self.content.name
-            raise InputError(
-                "ragged-row", file=name, line=line, n=len(fields), expected=n, fields=fields
-            )
-
-
-INT32_MAX = 2**31 - 1
+            where = {"file": self.content.name, "line": line}
+            raise InputError("ragged-row", **where, n=len(fields), expected=n, fields=fields)
 
 
 def _rows(
-    text: Any, delimiter: str, name: str, *, strict: bool | None
+    text: Any, delimiter: str, name: str, *, strict: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the fields of each record; blank lines are no records.
 
-    `strict`: whether a record with odd quotes is an error; None: only a quote that never closes.
+    A quote that never closes is an error; `strict`: other odd quotes are one too.
     """
-    reader = csv.reader(text, delimiter=delimiter, strict=strict is not False)
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
     line = 1
     try:
         for fields in reader:
@@ -368,37 +335,40 @@ def _rows(
         if "unexpected end" in str(error):
             raise InputError("quote-unclosed", file=name, line=line) from None
         if strict:
-            raise InputError("csv-row", file=name, line=line, reason=error) from None
+            raise InputError("csv-broken", file=name, line=line, reason=error) from None
 
 
-def _line_of_row(delimiter: str, data: memoryview, row: int) -> int:
+def _line_of_row(delimiter: str, data: memoryview, row: int) -> int | None:
     """Return the line on which a row starts; the header is no row."""
-    rows = _rows(text_of(data), delimiter, "", strict=False)
-    found = next(islice(rows, row + 1, None), None)
-    if found is None:
-        raise InputError("no-such-row", row=row)
-    return found[0]
+    reader = csv.reader(text_of(data), delimiter=delimiter)
+    line = 1
+    for fields in reader:
+        if fields:
+            row -= 1
+        if row < -1:
+            return line
+        line = reader.line_num + 1
+    return None
 
 
 # JSON
 
 
 def _open_json(content: Content) -> Opened:
-    name = content.name
-
     def records() -> Iterator[tuple[RecordPlace, Record]]:
         return _placed(json_records(content.data, name), name, "record")
 
+    name = content.name
     begun = json_records(content.data, name)
     first: Record | None = next(begun, None)
     if first is None:
-        raise InputError("list-empty", file=name)
+        raise NoRowsError("no-rows", table=name)
     try:
         is_alone = next(begun, None) is None
     except InputError:  # a record that is broken is there, and reported when it is read
         is_alone = False
     if is_alone and not content.is_list:
-        refuse_columnwise(first, name)
+        _refuse_columnwise(first, name)
     head = Head("json" if content.is_list else "document", tuple(first), first)
     return Opened(name, partial(_json_table, content, first, is_alone), head, records)
 
@@ -407,15 +377,14 @@ def _json_table(content: Content, first: Record, is_alone: bool) -> Table:
     """Make a table of JSON objects: fast where all rows are alike, else object by object."""
     name = content.name
     if is_alone:
-        refuse_columnwise(first, name)
+        _refuse_columnwise(first, name)
     if len(content.data) >= LARGE_JSON:
-        names = tuple(first)
-        return Table(names, partial(_json_pieces, content, first), Source(name), is_large=True)
-    source = source_of(content, line_of_record, 0)
+        return Table(tuple(first), partial(_json_pieces, content, first), Source(name))
     if content.is_list:
         source = Source(name, RecordFinder(name, "record"))
-    alike = None if content.is_list else _read_alike(content, first)
-    return arrays(alike or columns_of(list(json_records(content.data, name))), source)
+        return arrays(columns_of(list(json_records(content.data, name))), source)
+    columns = _read_alike(content, first) or columns_of(list(json_records(content.data, name)))
+    return arrays(columns, Source(name, LineFinder(content, line_of_record, n_header=0)))
 
 
 def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
@@ -440,9 +409,7 @@ def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
-def _json_pieces(
-    content: Content, first: Record, positions: Sequence[int]
-) -> Iterator[Sequence[Any]]:
+def _json_pieces(content: Content, first: Record, positions: Sequence[int]) -> Iterator[Columns]:
     """Yield columns of a large file; keys and types are those of its first record."""
     keys = [list(first)[i] for i in positions]
     records = json_records(content.data, content.name)
@@ -461,11 +428,11 @@ def _typed(values: list[Any], kind: Any, key: str, first: RecordPlace) -> Any:
     try:
         return pa.array(values, kind)
     except wrong:
-        for i, value in enumerate(values):
+        for number, value in enumerate(values, start=first.number):
             try:
                 pa.array([value], kind)
             except wrong:
-                at = first._replace(number=first.number + i)
+                at = first._replace(number=number)
                 raise InputError("other-type", at=at, key=key, value=value, type=kind) from None
         raise
 
@@ -473,11 +440,10 @@ def _typed(values: list[Any], kind: Any, key: str, first: RecordPlace) -> Any:
 def _type_of(value: Any) -> Any:
     import pyarrow as pa
 
-    known = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    return known.get(type(value), pa.string())
+    return {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}.get(type(value), pa.string())
 
 
-def refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
+def _refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
     """Refuse the only object of a file where it holds a whole table, as pandas writes it.
 
     df.to_json(path)        {"task": {"0": "a", "1": "b"}, "label": {"0": "x", "1": "y"}}
@@ -486,18 +452,16 @@ def refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
 
     Lists of workers and labels, and none of tasks, are the answers to one task.
     """
-
-    def are_alike(kind: type) -> bool:
-        values = list(record.values())
-        if not all(isinstance(value, kind) for value in values):
-            return False
-        shapes = [len(value) if kind is list else value.keys() for value in values]
-        return bool(values[0]) and all(shape == shapes[0] for shape in shapes)
-
-    keys = set(record)
-    has_tasks = any(squashed(str(key)) in {TASK.name, *TASK.others} for key in keys)
-    is_split = keys in ({"columns", "index", "data"}, {"schema", "data"})
-    if is_split or (len(keys) > 1 and (are_alike(dict) or (has_tasks and are_alike(list)))):
+    values = list(record.values())
+    has_tasks = any(squashed(str(key)) in {TASK.name, *TASK.others} for key in record)
+    is_split = set(record) in ({"columns", "index", "data"}, {"schema", "data"})
+    shapes: list[Any] = [None]
+    if all(isinstance(value, dict) for value in values):
+        shapes = [value.keys() for value in values]
+    elif has_tasks and all(isinstance(value, list) for value in values):
+        shapes = [range(len(value)) for value in values]
+    is_table = len(values) > 1 and shapes[0] and all(shape == shapes[0] for shape in shapes)
+    if is_split or is_table:
         raise InputError("table-in-one-object", file=name)
 
 
@@ -518,56 +482,39 @@ def _open_parquet(content: Content) -> Opened:
     """Open a Parquet file; only where it has columns of lists may it be a tool's."""
     import pyarrow as pa
 
-    def broken(error: Exception) -> FileError:
-        return FileError("parquet-broken", file=content.name, reason=error)
-
-    def pieces(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        wanted = [names[i] for i in positions]
-        kinds = (schema.field(i).type for i in positions)
+    @contextlib.contextmanager
+    def naming_what_is_broken() -> Iterator[None]:
         try:
-            if is_large and all(map(_is_plain, kinds)) and not set(wanted) & set(classes):
-                yield from _parquet_pieces(content, wanted)
-                return
-            table = with_class_names(open_parquet(content).read(columns=wanted), classes)
+            yield
         except (pa.ArrowException, OSError) as error:
-            raise broken(error) from None
-        columns = [_text_if_possible(table.column(name)) for name in wanted]
-        yield [*map(to_arrow, wanted, columns)] if is_large else columns
+            raise FileError("parquet-broken", file=content.name, reason=error) from None
 
-    def order_of(position: int) -> list[Any] | None:
-        if names[position] in classes:
-            return classes[names[position]]
-        kind = schema.field(position).type
-        if not pa.types.is_dictionary(kind) or not kind.ordered or not n_rows:
-            return None
-        column = open_parquet(content).read_row_group(0, columns=[names[position]]).column(0)
-        return list(column.chunk(0).dictionary.to_pylist())
+    def load(positions: Sequence[int]) -> Iterator[Columns]:
+        wanted = [names[i] for i in positions]
+        with naming_what_is_broken():
+            if set(wanted) & set(classes) or not all(_is_plain(schema.field(i)) for i in positions):
+                table = with_class_names(open_parquet(content).read(columns=wanted), classes)
+                yield [plain(_text_if_possible(table.column(name))) for name in wanted]
+            else:
+                yield from _parquet_pieces(content, wanted)
 
     def records() -> Iterator[tuple[RecordPlace, Record]]:
-        batches = (
-            with_class_names(pa.Table.from_batches([batch]), classes).to_pylist()
-            for batch in open_parquet(content).iter_batches(batch_size=RECORDS)
-        )
-        return _placed((row for rows in batches for row in rows), content.name)
+        batches = open_parquet(content).iter_batches(batch_size=RECORDS)
+        named = (with_class_names(pa.Table.from_batches([batch]), classes) for batch in batches)
+        return _placed((row for table in named for row in table.to_pylist()), content.name)
 
-    try:
-        file = open_parquet(content)
-        schema = file.schema_arrow
-        n_rows = file.metadata.num_rows
-    except (pa.ArrowException, OSError) as error:
-        raise broken(error) from None
+    with naming_what_is_broken():
+        schema = open_parquet(content).schema_arrow
     names = tuple(schema.names)
     classes = class_names(schema)
-    is_large = n_rows >= LARGE_PARQUET
-    source = Source(content.name)
-    table = Table(names, pieces, source, is_large=is_large, order_of=order_of)
+    table = Table(names, load, Source(content.name))
     if not any(pa.types.is_nested(field.type) for field in schema):
         return Opened(content.name, lambda: table)
     first = next(records(), (None, {}))[1]
     return Opened(content.name, lambda: table, Head("table", names, first), records, classes)
 
 
-def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Sequence[Any]]:
+def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Columns]:
     """Yield pieces of some columns; texts of which the file keeps a dictionary come with it."""
     import pyarrow as pa
 
@@ -589,7 +536,7 @@ def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Sequence[An
 
 def _is_short(file: Any, name: str) -> bool:
     """Return whether a column of text is kept by a dictionary in all of the first group of rows."""
-    if not is_text(file.schema_arrow.field(name).type):
+    if not is_text(file.schema_arrow.field(name).type) or not file.num_row_groups:
         return False
     group = file.metadata.row_group(0)
     columns = (group.column(i) for i in range(group.num_columns))
@@ -597,10 +544,11 @@ def _is_short(file: Any, name: str) -> bool:
     return bool(column.total_uncompressed_size < SHORT * group.num_rows)
 
 
-def _is_plain(kind: Any) -> bool:
-    """Return whether columns of this type can be coded piece by piece, without more cleaning."""
+def _is_plain(field: Any) -> bool:
+    """Return whether a column can be coded piece by piece, without more cleaning."""
     import pyarrow as pa
 
+    kind = field.type
     return is_text(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
 
 
@@ -609,10 +557,8 @@ def _text_if_possible(column: Any) -> Any:
     import pyarrow as pa
 
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        try:
+        with contextlib.suppress(pa.ArrowInvalid):
             return column.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            return column
     return column
 
 
@@ -640,7 +586,7 @@ def _open_zip(content: Content) -> Opened | None:
 
     first = next(records(), None)
     if first is None:
-        raise InputError("archive-empty", file=content.name)
+        raise NoRowsError("no-rows", table=content.name)
     return Opened(content.name, table, Head("zip", tuple(first[1]), first[1]), records)
 
 
@@ -656,7 +602,8 @@ def _member_records(
         return
     inside = open_content(Content(f"{content.name} ({member})", memoryview(data)))
     if inside.records is None:
-        raise InputError("archive-member", file=inside.name)
+        reason = "it holds no records"
+        raise InputError("archive-broken", file=content.name, member=member, reason=reason)
     stem = member.rpartition("/")[2].rpartition(".")[0]
     for place, record in inside.records():
         yield place, {**record, MEMBER: stem}
@@ -701,136 +648,106 @@ class FileFinder:
         return self.sources[number], row - self.starts[number]
 
 
-def chained_table(files: TableFiles, open_table: Callable[[Content], Table]) -> Table:
-    """Make one table of several files, each opened by `open_table`; empty ones are left out.
+def _open_files(files: TableFiles, asked: str | None) -> Opened:
+    """Open several files as one, of which the first tells the format."""
 
-    Columns are matched by their names, wherever they are in each file.
+    def open_one(path: str) -> Opened:
+        return open_content(files.content(path), asked)
+
+    first = open_one(files.paths[0])
+
+    def table() -> Table:
+        at_once = sum(file.size for file in files.files) < LARGE_TOGETHER
+        open_part = lambda path: open_one(path).table()  # noqa: E731
+        return chained_table(files.name, files.paths, open_part, at_once=at_once)
+
+    several = partial(map, open_one, files.paths)
+    return first._replace(name=files.name, table=table, several=several)
+
+
+def chained_table(
+    name: str, parts: Sequence[str], open_part: Callable[[str], Table], *, at_once: bool
+) -> Table:
+    """Make one table of several, each opened anew by `open_part` when it is read.
+
+    Columns are matched by their names, wherever they are in each part. `at_once`: the pieces are
+    joined, so that whole numbers in one part become fractions where those of another are.
     """
-    return _Chain(files, open_table).table
+    owners: dict[str, str] = {}  # of each column: the first part that has it
+    finder = FileFinder()
+    has_header = False
+    for part in parts:
+        table = open_part(part)
+        finder.sources.append(table.source)
+        has_header |= table.has_header
+        new = (each for each in table.names if not positions_of(tuple(owners), each))
+        owners |= dict.fromkeys(new, part)
+    names = tuple(owners)
 
+    def load(positions: Sequence[int]) -> Iterator[Columns]:
+        pieces: Iterable[Columns] = load_parts(positions)
+        if at_once:
+            pieces = list(pieces)
+            if not any(getattr(each.type, "ordered", False) for each in pieces[0]):
+                pieces = [[joined(column) for column in zip(*pieces, strict=True)]]
+        yield from pieces
 
-class _Chain:
-    """The tables of several files, one of which is open at a time."""
-
-    def __init__(self, files: TableFiles, open_table: Callable[[Content], Table]) -> None:
-        self.owners: dict[str, str] = {}  # of each column: the first file that has it
-        self.finder = FileFinder()
-        self._files = files
-        self._open_table = open_table
-        self._paths: list[str] = []
-        has_header = False
-        is_large = files.size >= LARGE_TOGETHER
-        for path, content in files.contents():
-            table = open_table(content)
-            self._paths.append(path)
-            self.finder.sources.append(table.source)
-            has_header |= table.has_header
-            is_large |= table.is_large
-            new = (name for name in table.names if not positions_of(tuple(self.owners), name))
-            self.owners |= dict.fromkeys(new, path)
-        self.table = Table(
-            tuple(self.owners),
-            self._pieces,
-            Source(files.name, self.finder),
-            has_header=has_header,
-            is_large=is_large,
-            order_of=self._order_of,
-        )
-
-    def _tables(self) -> Iterator[tuple[str, Table]]:
-        for path in self._paths:
-            content = self._files.open(path)
-            if content is None:
-                raise InputError("file-emptied", file=path)
-            yield path, self._open_table(content)
-
-    def _order_of(self, position: int) -> list[Any] | None:
-        """Return the ordered categories of a column, where all files have the same."""
-        name = self.table.names[position]
-        orders = (t.category_order(self._position(t, name)) for _, t in self._tables())
-        first = next(orders)
-        if first is None or all(order == first for order in orders):
-            return first
-        note("other-category-order", column=name)
-        return None
-
-    def _pieces(self, positions: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield columns piece by piece, each piece as the first one that has a value.
-
-        Pieces wait until every column has one, which gives its type.
-        """
-        names = [self.table.names[i] for i in positions]
-        first: list[Column | None] = [None] * len(positions)
-        waiting: list[Sequence[Any]] = []
-        seen: dict[str, tuple[str, str]] = {}  # by column: what it holds, and where
+    def load_parts(positions: Sequence[int]) -> Iterator[Columns]:
+        wanted = [names[i] for i in positions]
+        seen: dict[str, tuple[str, str]] = {}
         n_rows = 0
-        self.finder.starts.clear()
-        for path, table in self._tables():
-            self.finder.starts.append(n_rows)
-            for columns in table.batches([self._position(table, name) for name in names]):
+        finder.starts.clear()
+        for part in parts:
+            table = open_part(part)
+            finder.starts.append(n_rows)
+            for columns in table.batches([_position(table, each, owners) for each in wanted]):
                 n_rows += len(columns[0])
-                waiting.append(columns)
-                for i, (name, column) in enumerate(zip(names, columns, strict=True)):
-                    _refuse_other_kind(name, column, path, seen)
-                    if first[i] is None and kind_of(column) is not None:
-                        first[i] = column
-                if not any(column is None for column in first):
-                    yield from ([*map(_typed_like, piece, first)] for piece in waiting)
-                    waiting = []
-        yield from waiting  # a column without any value
+                pairs = zip(wanted, columns, strict=True)
+                yield [_of_one_kind(each, column, part, seen) for each, column in pairs]
 
-    def _position(self, table: Table, name: str) -> int:
-        found = positions_of(table.names, name)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InputError("columns-alike", table=table.title, column=name, n=len(found))
-        raise InputError(
-            "column-in-one-file",
-            table=table.title,
-            column=name,
-            owner=self.owners[name],
-            columns=table.names,
-        )
+    return Table(names, load, Source(name, finder), has_header=has_header)
 
 
-def kind_of(column: Any) -> str | None:
-    """Return what a column holds, in words; None where every value is missing."""
+def _position(table: Table, name: str, owners: Mapping[str, str]) -> int:
+    """Return where a column is in one of several tables."""
+    found = positions_of(table.names, name)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError("columns-alike", table=table.title, column=name, n=len(found))
+    raise InputError(
+        "column-in-one-file",
+        table=table.title,
+        column=name,
+        owner=owners[name],
+        columns=table.names,
+    )
+
+
+def _of_one_kind(name: str, column: Column, part: str, seen: dict[str, tuple[str, str]]) -> Column:
+    """Give a column of one file the type of those of others, so far as its kind is the same.
+
+    A column of ids that holds text in one file, and numbers in another, is refused.
+    """
     import pyarrow as pa
 
     if column.null_count == len(column):
-        return None
+        return pa.nulls(len(column))
     kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
+    is_whole = pa.types.is_integer(kind)
+    word = str(kind)
     if is_text(kind):
-        return "text"
-    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    if any(test(kind) for test in numbers):
-        return "numbers"
-    return "true or false" if pa.types.is_boolean(kind) else str(kind)
-
-
-def _typed_like(column: Any, first: Any) -> Any:
-    """Give a piece of a column the type of another; it stays where its values do not allow that."""
-    import pyarrow as pa
-
-    if kind_of(column) == kind_of(first) == "text":
-        return column  # whose coder takes any type of text
-    kind = getattr(first.type, "value_type", first.type)
-    if pa.types.is_integer(kind) and kind != pa.uint64():
-        kind = pa.int64()  # which holds what the next file may have
-    try:
-        return column.cast(kind)
-    except pa.ArrowException:
-        return column
-
-
-def _refuse_other_kind(name: str, column: Any, path: str, seen: dict[str, tuple[str, str]]) -> None:
-    """Refuse a column of ids that holds text in one file, and numbers in another."""
-    kind = kind_of(column)
-    if kind is None or squashed(name) in NO_IDS or name.casefold().startswith(PREFIX):
-        return
-    before, where = seen.setdefault(name, (kind, path))
-    if kind != before:
+        word = "text"
+    elif is_whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        word = "numbers"
+    elif pa.types.is_boolean(kind):
+        word = "true or false"
+    before, where = seen.setdefault(name, (word, part))
+    is_id = squashed(name) not in NO_IDS and not name.casefold().startswith(PREFIX)
+    if word != before and is_id:
         raise InputError(
-            "other-kind", column=name, kind=before, file=where, other=kind, other_file=path
+            "other-kind", column=name, kind=before, file=where, other=word, other_file=part
         )
+    if is_whole and kind != pa.uint64():
+        return decoded(column).cast(pa.int64())  # which holds what the next file may have
+    return column

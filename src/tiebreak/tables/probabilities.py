@@ -24,7 +24,7 @@ from tiebreak.data.weighing import Extras, weigh
 from tiebreak.errors import InputError, note
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.tables.columns import LABEL, PREFIX, VOTERS, find_columns, squashed
-from tiebreak.tables.table import Table, stripped
+from tiebreak.tables.table import Table, read_stripped
 from tiebreak.wording import Source
 
 SUM_TOLERANCE = 1e-3  # files keep three digits or more
@@ -55,7 +55,7 @@ def has_soft_votes(table: Table, columns: Mapping[str, object]) -> bool:
 def read_soft_votes(table: Table, columns: Mapping[str, object]) -> Responses:
     """Read soft votes as weighted responses."""
     found = find_columns(table, VOTERS, columns)
-    read = stripped(table, table.read([found["task"], found["worker"]]))
+    read = read_stripped(table, [found["task"], found["worker"]])
     (task, tasks), (worker, workers) = (
         complete(what, column, table) for what, column in zip(found, read, strict=True)
     )

@@ -10,29 +10,15 @@ import numpy as np
 
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Column, as_list
+from tiebreak.data.ids import Column
 from tiebreak.data.ids.numbers import as_numbers, offenders
 from tiebreak.data.labels import Labels
 from tiebreak.errors import GoldError, InputError, OptionError, note
 from tiebreak.links import Links, Sampling
-from tiebreak.tables.columns import (
-    CLASS_TEXTS,
-    CONTENTS,
-    GOLD,
-    LABELS,
-    LINKS,
-    RESPONSES,
-    SELECTION,
-    SYSTEMS,
-    TASKS,
-    TEXTS,
-    WITH_EXTRAS,
-    Schema,
-    find_columns,
-    positions_of,
-)
+from tiebreak.tables import columns as schemas
+from tiebreak.tables.columns import Schema, find_columns, positions_of
 from tiebreak.tables.options import ReadingOptions, takes_read_options
-from tiebreak.tables.plain import Found, KeepText, as_table, chained_table, open_content
+from tiebreak.tables.plain import KeepText, Opened, chained_table, open_source
 from tiebreak.tables.probabilities import (
     as_probabilities,
     complete,
@@ -41,39 +27,35 @@ from tiebreak.tables.probabilities import (
     read_soft_votes,
 )
 from tiebreak.tables.responses import read_rows, read_table
-from tiebreak.tables.source import (
-    Content,
-    TableFiles,
-    is_file,
-    is_packed,
-    names_several,
-    opened,
-    resolved,
+from tiebreak.tables.source import FORMATS, is_file, is_packed, located, names_several
+from tiebreak.tables.table import (
+    Table,
+    is_column,
+    is_frame,
+    like,
+    read_stripped,
+    to_arrow,
 )
-from tiebreak.tables.table import Table, is_column, is_frame, like, stripped, to_arrow
-from tiebreak.tables.wide import array_to_long, found_wide, is_wide_array, to_long
+from tiebreak.tables.wide import found_wide, has_gaps, matrix_table, to_long
 
 Read = TypeVar("Read")
 
 SCHEMAS = {
-    "responses": WITH_EXTRAS,
-    "labels": LABELS,
-    "links": LINKS,
-    "gold": GOLD,
-    "given": GOLD,
-    "truth": GOLD,
-    "tasks": TASKS,
-    "among": TASKS,
-    "texts": TEXTS,
-    "systems": SYSTEMS,
-    "selection": SELECTION,
+    "responses": schemas.WITH_EXTRAS,
+    "labels": schemas.LABELS,
+    "links": schemas.LINKS,
+    **dict.fromkeys(("gold", "given", "truth"), schemas.GOLD),
+    **dict.fromkeys(("tasks", "among"), schemas.TASKS),
+    "texts": schemas.TEXTS,
+    "systems": schemas.SYSTEMS,
+    "selection": schemas.SELECTION,
 }
 OWN_COLUMNS = frozenset(  # no tool has a file of these columns alone
     ("task", "worker", "label", "weight", "run", "order", "group", "confidence")
 )
 OF_TOOLS = ("question", "task_pattern", "label_pattern", "label_pointer")
-Names = Mapping[str, object] | None
 SETTLED = ("repeats", "multi_label", "wide", "task_columns", "worker_columns", "turned", *OF_TOOLS)
+Names = Mapping[str, object] | None
 
 
 class Export(NamedTuple):
@@ -94,13 +76,6 @@ class EveryRow(NamedTuple):
 
     columns: dict[str, Column]
     gold: dict[Hashable, Hashable]
-
-
-class Wide(NamedTuple):
-    """A source with one column per worker, before its workers are chosen."""
-
-    source: Any  # a table, an array, or several files
-    keys: tuple[str, ...] = ()
 
 
 @takes_read_options
@@ -175,19 +150,19 @@ def read_responses(source: Any, **options: Any) -> Responses:
 def read_export(source: Any, **options: Any) -> Export:
     """Read responses, and the known labels that came with them; see `read_responses`."""
     how = _options(options)
-    source = open_responses(source, how)
+    opened = open_responses(source, how)
     if how.tasks is not None:
         how = replace(how, tasks=read_tasks(how.tasks))
-    if isinstance(source, Responses):
-        return Export(_extended(source, how), None)
-    if is_packed(source):
+    if isinstance(opened, Responses):
+        return Export(_extended(opened, how), None)
+    if is_packed(opened):
         from tiebreak.tables.array_folder import read_packed
 
-        how.refuse(SETTLED, str(source), "it was settled when the responses were packed")
-        return Export(_extended(read_packed(source), how), None)
-    if isinstance(source, Table) and has_soft_votes(source, how.named):
-        return Export(_extended(read_soft_votes(source, how.named), how), None)
-    made = _long(source, how)
+        how.refuse(SETTLED, str(opened), "it was settled when the responses were packed")
+        return Export(_extended(read_packed(opened), how), None)
+    made = _long(opened, how)
+    if not made.is_own and has_soft_votes(made.table, how.named):
+        return Export(_extended(read_soft_votes(made.table, how.named), how), None)
     responses, columns = read_table(made.table, made.options, is_own=made.is_own)
     known = Gold.from_dict(made.gold) if made.gold else None
     if known is not None:  # a task may be known and have no other answer
@@ -197,19 +172,66 @@ def read_export(source: Any, **options: Any) -> Export:
     return Export(responses, known, None if made.is_own else columns, made.form)
 
 
-def read_every_row(
-    source: Any, keep_text: Callable[[Hashable, str], object] | None = None, **options: Any
-) -> EveryRow:
+def read_every_row(source: Any, keep_text: KeepText | None = None, **options: Any) -> EveryRow:
     """Read every response of a file, repeats and all, as columns.
 
     `keep_text` is called with each task, and what to show for it.
     """
     how = _options(options)
-    source = open_responses(source, how)
-    if isinstance(source, Responses) or is_packed(source):
-        raise InputError("packed-rows", source=source)
-    made = _long(source, how, keep_text)
+    opened = open_responses(source, how)
+    if not isinstance(opened, Opened):
+        raise InputError("packed-rows", source=opened)
+    made = _long(opened, how, keep_text)
     return EveryRow(read_rows(made.table, made.options, is_own=made.is_own), made.gold)
+
+
+def open_responses(source: Any, how: ReadingOptions) -> Any:
+    """Open a source and find out whether it is of a tool, or wide.
+
+    Responses, and the path of a folder of packed ones, are returned as they are.
+    """
+    source = located(source)
+    if isinstance(source, Responses | Opened) or is_packed(source):
+        return source
+    if isinstance(source, np.ndarray) and (how.wide or has_gaps(source)):
+        return open_source(matrix_table(source))._replace(is_wide=True)
+    opened = open_source(source, _plain_format(how))
+    if how.wide:
+        return opened._replace(is_wide=True)
+    names_all = {"task", "worker", "label"} <= set(how.named) and how.format is None
+    form = None if names_all else _tool_of(opened, how)
+    if form is not None:
+        return opened._replace(format=form)
+    how.refuse(OF_TOOLS, opened.name, "it is a plain table")
+    for each in opened.files() if opened.several and not names_all else ():
+        other = _tool_of(each, how)
+        if other is not None:
+            from tiebreak.tables.formats import mixed
+
+            raise mixed(each.name, other, next(opened.files()).name)
+    return _kept(opened)
+
+
+def _kept(opened: Opened) -> Opened:
+    """Make the table of a source once, however often it is asked for."""
+    table = opened.table()
+    return opened._replace(table=lambda: table)
+
+
+def _plain_format(how: ReadingOptions) -> str | None:
+    is_plain = how.format is not None and how.format.lower() in FORMATS
+    return how.format if is_plain else None
+
+
+def _tool_of(opened: Opened, how: ReadingOptions) -> Any:
+    """Return the format of a tool that a source is in; None for a plain table."""
+    if how.format is None:
+        is_text = opened.head is not None and opened.head.container == "delimited"
+        if is_text and OWN_COLUMNS.issuperset(map(str.strip, opened.keys)):
+            return None  # without a look at all formats, which takes as long as a small table
+    from tiebreak.tables.formats import format_of
+
+    return format_of(opened, how.format)
 
 
 class Long(NamedTuple):
@@ -225,21 +247,59 @@ class Long(NamedTuple):
     form: str | None = None
 
 
-def _long(source: Any, how: ReadingOptions, keep_text: KeepText | None = None) -> Long:
+def _long(opened: Opened, how: ReadingOptions, keep_text: KeepText | None = None) -> Long:
     """Make a long table of an opened source: a table, a wide one, or a file of a tool."""
-    if isinstance(source, Found):
+    if opened.format is not None:
         from tiebreak.tables.formats import read_format
 
-        imported = read_format(source, how, keep_text)
+        imported = read_format(opened, how, keep_text)
         rest = replace(how, columns=None, order_column=None)
         return Long(imported.table, rest, gold=imported.gold, form=imported.form)
-    table = _melted(source, how) if isinstance(source, Wide) else _if_wide(source, how)
-    if table is None:
-        return Long(source, how, is_own=False)
-    names: dict[str, Any] = dict.fromkeys(
-        ("columns", "order_column", "task_columns", "worker_columns")
-    )
-    return Long(table, replace(how, **names))
+    if opened.is_wide:
+        table = _melted(opened, how)
+    else:
+        is_said = how.wide is False or how.task_columns or how.worker_columns or how.order_column
+        table = opened.table()
+        melted = None if is_said else found_wide(table, how.named)
+        if melted is None:
+            return Long(table, how, is_own=False)
+        table = melted
+    rest = replace(how, columns=None, order_column=None, task_columns=None, worker_columns=None)
+    return Long(table, rest)
+
+
+def _melted(opened: Opened, how: ReadingOptions) -> Table:
+    """Make a long table of a wide source."""
+    named = how.named
+    for role in [*how.named, *["task_columns"] * bool(how.task_columns)]:
+        if role != "task":
+            raise OptionError("wide-role", role=role)
+    how.refuse(OF_TOOLS, "A wide table", "it is a plain table")
+    if opened.several is None:
+        return to_long(opened.table(), named, how.worker_columns)
+    tables = {
+        each.name: to_long(each.table(), named, how.worker_columns) for each in opened.files()
+    }
+    return chained_table(opened.name, list(tables), tables.__getitem__, at_once=True)
+
+
+def _options(given: Mapping[str, Any]) -> ReadingOptions:
+    """Make options of the arguments of a reader; refuse names that are none."""
+    unknown = sorted(given.keys() - ReadingOptions.__dataclass_fields__.keys())
+    if unknown:
+        raise TypeError(f"there is no option of reading {unknown[0]!r}")
+    return ReadingOptions(**given)
+
+
+def _extended(responses: Responses, options: ReadingOptions) -> Responses:
+    """Add tasks without responses and classes that nobody chose."""
+    if options.tasks is not None:
+        more = like(responses.tasks, options.tasks, "tasks")
+        responses = responses.with_tasks(ids.encode(more)[1])
+    if options.classes is not None:
+        more = like(responses.classes, options.classes, "classes")
+        responses = responses.with_classes(ids.encode(more)[1])
+    return responses.with_folded_labels() if options.fold_labels else responses
 
 
 def read_links(
@@ -266,7 +326,7 @@ def read_links(
     """
     if isinstance(source, Links):
         return source
-    table, found = load_table(source, LINKS, columns, format, allow_empty=True)
+    table, found = load_table(source, schemas.LINKS, columns, format, allow_empty=True)
     return Links.from_columns(
         found["left"],
         found["right"],
@@ -297,17 +357,18 @@ def read_gold(
     if isinstance(source, Gold):
         return source
     how = ReadingOptions(columns=columns, format=format, question=question)
-    if is_file(source) or names_several(source):
-        source = opened(source)
-        found = _found(source, how.format)
-        if found.format is not None:
+    if is_file(source) or names_several(source) or isinstance(source, Opened):
+        source = open_source(source, _plain_format(how), schemas.GOLD)
+        form = _tool_of(source, how)
+        if form is not None:
             from tiebreak.tables.formats import read_format
 
-            gold = read_format(found, how).gold
+            gold = read_format(source._replace(format=form), how).gold
             if not gold:
-                raise GoldError("no-gold", file=found.name, format=found.format.title)
+                raise GoldError("no-gold", file=source.name, format=form.title)
             return Gold.from_dict(gold)
-    table, read = load_table(_unfolded(source, GOLD), GOLD, columns, format, allow_empty=True)
+    source = _unfolded(source, schemas.GOLD)
+    table, read = load_table(source, schemas.GOLD, columns, format, allow_empty=True)
     how.refuse(["question"], table.title, "it is a table of gold")
     return Gold.from_columns(read["task"], read["label"], source=table.source)
 
@@ -325,7 +386,7 @@ def read_labels(source: Any, *, columns: Names = None, format: str | None = None
     """
     if isinstance(source, Labels):
         return source
-    table, found = load_table(_unfolded(source, LABELS), LABELS, columns, format)
+    table, found = load_table(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
     task, tasks = complete("task", found["task"], table)
     label, used = complete("label", found["label"], table)
     if len(tasks) < len(task):
@@ -355,8 +416,9 @@ def read_tasks(source: Any, *, columns: Names = None, format: str | None = None)
     ['a', 'b']
     """
     is_objects = isinstance(source, list) and source and isinstance(source[0], Mapping)
-    if isinstance(source, Table | Mapping) or is_file(source) or is_objects or is_frame(source):
-        table, found = load_table(source, TASKS, columns, format)
+    is_table = isinstance(source, Opened | Mapping) or is_file(source) or is_frame(source)
+    if is_table or is_objects:
+        table, found = load_table(source, schemas.TASKS, columns, format)
         column = found["task"]
     else:
         column = to_arrow("task", source)
@@ -375,7 +437,7 @@ def read_texts(
     >>> read_texts([("a", "A cat."), ("b", None)])
     {'a': 'A cat.'}
     """
-    return _texts_of(source, TEXTS, columns, format)
+    return _texts_of(source, schemas.TEXTS, columns, format)
 
 
 def read_class_texts(
@@ -388,7 +450,7 @@ def read_class_texts(
     >>> read_class_texts([("cat", "Any feline."), ("dog", None)])
     {'cat': 'Any feline.'}
     """
-    return _texts_of(source, CLASS_TEXTS, columns, format)
+    return _texts_of(source, schemas.CLASS_TEXTS, columns, format)
 
 
 def read_contents(
@@ -401,14 +463,14 @@ def read_contents(
     >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
     {'image': {'a': 'a.png'}}
     """
-    table, found = load_table(source, CONTENTS, columns, format)
+    table, found = load_table(source, schemas.CONTENTS, columns, format)
     if len(found) == 1:
         raise InputError("nothing-to-show", table=table.title)
-    tasks = as_list(found.pop("task"))
+    tasks = found.pop("task").to_pylist()
     return {
         name: {
             task: str(value)
-            for task, value in zip(tasks, as_list(column), strict=True)
+            for task, value in zip(tasks, column.to_pylist(), strict=True)
             if task is not None and value is not None
         }
         for name, column in found.items()
@@ -423,7 +485,7 @@ def read_systems(
     >>> read_systems({"a": "new", "b": "old"})
     {'a': 'new', 'b': 'old'}
     """
-    return _texts_of(_unfolded(source, SYSTEMS), SYSTEMS, columns, format)
+    return _texts_of(_unfolded(source, schemas.SYSTEMS), schemas.SYSTEMS, columns, format)
 
 
 def read_selection(
@@ -434,13 +496,14 @@ def read_selection(
     >>> read_selection([("a", 0.5), ("b", 1)])
     {'a': 0.5, 'b': 1.0}
     """
-    table, found = load_table(_unfolded(source, SELECTION), SELECTION, columns, format)
+    source = _unfolded(source, schemas.SELECTION)
+    table, found = load_table(source, schemas.SELECTION, columns, format)
     values = found["probability"]
     numbers, _ = as_numbers(values)
     wrong = np.flatnonzero(~((numbers > 0.0) & (numbers <= 1.0)))
     if len(wrong):
         raise InputError("no-chance", n=len(wrong), shown=offenders(wrong, values, table.source))
-    return dict(zip(as_list(found["task"]), numbers.tolist(), strict=True))
+    return dict(zip(found["task"].to_pylist(), numbers.tolist(), strict=True))
 
 
 def load_table(
@@ -448,10 +511,40 @@ def load_table(
 ) -> tuple[Table, dict[str, Column]]:
     """Make a table of the source and read the columns of its schema."""
     how = ReadingOptions(columns=columns, format=format)
-    table = as_table(source, schema.names, len(schema.needed), how.format)
+    table = open_source(source, how.format, schema).table()
     positions = find_columns(table, schema, how.named)
-    read = stripped(table, table.read(list(positions.values()), allow_empty=allow_empty))
+    read = read_stripped(table, list(positions.values()), allow_empty=allow_empty)
     return table, dict(zip(positions, read, strict=True))
+
+
+def _unfolded(source: Any, schema: Schema) -> Any:
+    """Turn a mapping of task to value into columns; a mapping of columns stays as it is."""
+    task, value = schema.needed
+    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
+        return {task: source.index, value: source}  # a Series of pandas
+    if not isinstance(source, Mapping):
+        return source
+    values = list(source.values())
+    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
+    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
+        return source
+    return {task: list(source), value: values}
+
+
+def _texts_of(
+    source: Any, schema: Schema, columns: Names, format: str | None
+) -> dict[Hashable, str]:
+    """Read a table of two columns, ids and texts; an id without a text is left out."""
+    _, found = load_table(source, schema, columns, format)
+    rows = zip(*(column.to_pylist() for column in found.values()), strict=True)
+    given = [(key, str(text)) for key, text in rows if text is not None]
+    texts = dict(given)
+    if len(texts) < len(given):
+        note("texts-twice", n=len(given) - len(texts))
+    return texts
+
+
+# Several tables of one command
 
 
 class OpenTable(NamedTuple):
@@ -484,164 +577,40 @@ def open_tables(
     >>> opened["responses"].columns, opened["gold"].columns
     ({'task': 'item'}, {})
     """
-    given = {what: source for what, source in sources.items() if source is not None}
     found: dict[str, OpenTable] = {}
-    for what, source in given.items():
+    names: dict[str, tuple[str, ...]] = {}  # of the columns of each plain table
+    for what, source in sources.items():
+        if source is None:
+            continue
         if what == "responses":
-            how = _options({"columns": columns, **options})
-            found[what] = OpenTable(open_responses(source, how), {}, options)
+            opened = open_responses(source, _options({"columns": columns, **options}))
+            found[what] = OpenTable(opened, {}, options)
         else:
-            schema = SCHEMAS[what]
-            table = (
-                source if is_packed(source) else as_table(source, schema.names, len(schema.needed))
-            )
-            found[what] = OpenTable(table, {})
-    tables = {what: each for what, each in found.items() if isinstance(each.source, Table)}
-    responses = found.get("responses")
-    keys = None if responses is None else getattr(responses.source, "keys", None)
-    is_wide = responses is not None and isinstance(responses.source, Wide)
+            opened = source if is_packed(source) else open_source(source, None, SCHEMAS[what])
+            found[what] = OpenTable(opened, {})
+        if isinstance(opened, Opened) and opened.format is None and not opened.is_wide:
+            opened = _kept(opened)
+            found[what] = found[what]._replace(source=opened)
+            names[what] = opened.table().names
+    special = found.get("responses")  # a tool's file, or a wide table
+    if special is not None and ("responses" in names or not isinstance(special.source, Opened)):
+        special = None
     for role, name in columns.items():
-        users = [each for what, each in tables.items() if role in SCHEMAS[what].names]
-        if responses is not None and keys is not None:  # of a tool's file, or of a wide table
-            is_own = name in keys and (role == "task" or not is_wide)
+        if special is not None:
+            is_own = name in special.source.keys and (role == "task" or not special.source.is_wide)
             if is_own or len(found) == 1:
-                responses.columns[role] = name
+                special.columns[role] = name
                 continue
+        users = [what for what in names if role in SCHEMAS[what].names]
         if not users:
-            raise _without_use(role, tables)
-        holders = [each for each in users if positions_of(each.source.names, str(name))]
-        for each in holders or users[:1]:
-            each.columns[role] = name
+            raise _without_use(role, names)
+        holders = [what for what in users if positions_of(names[what], str(name))]
+        for what in holders or users[:1]:
+            found[what].columns[role] = name
     return found
 
 
-def open_responses(source: Any, options: ReadingOptions) -> Any:
-    """Open a source of responses: return a `Table`, `Wide`, `Found` of a format, or as it is."""
-    source = resolved(source)
-    if isinstance(source, Responses | Table | Wide | Found) or is_packed(source):
-        return source
-    if options.wide or str(options.format).lower() == "wide" or is_wide_array(source):
-        if isinstance(source, np.ndarray):
-            return Wide(source)
-        source = opened(source)
-        if isinstance(source, TableFiles):
-            return Wide(source)
-        table = as_table(source, RESPONSES.names, len(RESPONSES.needed))
-        return Wide(table, table.names)
-    source = opened(source)
-    found = _found(source, options.format)
-    names_all = {"task", "worker", "label"} <= set(options.named)
-    if found.format is not None and (options.format is not None or not names_all):
-        return found
-    _refuse_of_tools(options, found.name)
-    if not isinstance(source, TableFiles):
-        return found.first.table()
-    path = source.files[0].path
-
-    def open_one(content: Content) -> Table:
-        each = _found(content, options.format)
-        if each.format is not None and not names_all:
-            from tiebreak.tables.formats import mixed
-
-            raise mixed(each.name, each.format, path)
-        return each.first.table()
-
-    return chained_table(source, open_one)
-
-
-def _found(source: Any, asked: str | None) -> Found:
-    """Find the format of a source; a text with our own columns only is of no tool."""
-    if isinstance(source, Content) and asked is None:
-        source = open_content(source)
-        head = source.head
-        if (
-            head
-            and head.container == "delimited"
-            and OWN_COLUMNS.issuperset(map(str.strip, head.keys))
-        ):
-            return Found(source.name, source, None, lambda: iter([source]))
-    from tiebreak.tables.formats import find
-
-    return find(source, asked)
-
-
-def _refuse_of_tools(options: ReadingOptions, name: str) -> None:
-    options.refuse(OF_TOOLS, name, "it is a plain table")
-
-
-def _options(given: Mapping[str, Any]) -> ReadingOptions:
-    """Make options of the arguments of a reader; refuse names that are none."""
-    unknown = sorted(given.keys() - ReadingOptions.__dataclass_fields__.keys())
-    if unknown:
-        raise TypeError(f"there is no option of reading {unknown[0]!r}")
-    return ReadingOptions(**given)
-
-
-def _if_wide(table: Table, options: ReadingOptions) -> Table | None:
-    """Make a long table of one that is wide without anybody having said so."""
-    is_said = options.wide is False or options.task_columns or options.worker_columns
-    return None if is_said or options.order_column else found_wide(table, options.named)
-
-
-def _melted(wide: Wide, options: ReadingOptions) -> Table:
-    """Make a long table of a wide source."""
-    idle = [role for role in options.named if role != "task"]
-    if idle:
-        raise OptionError("wide-role", role=idle[0])
-    if options.task_columns:
-        raise OptionError("wide-task-columns", column=options.task_columns[0])
-    _refuse_of_tools(options, "A wide table")
-    if isinstance(wide.source, np.ndarray):
-        return array_to_long(wide.source)
-    if isinstance(wide.source, TableFiles):
-        return chained_table(
-            wide.source,
-            lambda content: to_long(
-                open_content(content).table(), options.named, options.worker_columns
-            ),
-        )
-    return to_long(wide.source, options.named, options.worker_columns)
-
-
-def _extended(responses: Responses, options: ReadingOptions) -> Responses:
-    """Add tasks without responses and classes that nobody chose."""
-    if options.tasks is not None:
-        more = like(responses.tasks.values, options.tasks, "tasks")
-        responses = responses.with_tasks(ids.encode(more)[1])
-    if options.classes is not None:
-        more = like(responses.classes.values, options.classes, "classes")
-        responses = responses.with_classes(ids.encode(more)[1])
-    return responses.with_folded_labels() if options.fold_labels else responses
-
-
-def _unfolded(source: Any, schema: Schema) -> Any:
-    """Turn a mapping of task to value into columns; a mapping of columns stays as it is."""
-    task, value = schema.needed
-    if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
-        return {task: source.index, value: source}  # a Series of pandas
-    if not isinstance(source, Mapping):
-        return source
-    values = list(source.values())
-    is_named = {str(key).strip().casefold() for key in source} >= set(schema.needed)
-    if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
-        return source
-    return {task: list(source), value: values}
-
-
-def _texts_of(
-    source: Any, schema: Schema, columns: Names, format: str | None
-) -> dict[Hashable, str]:
-    """Read a table of two columns, ids and texts; an id without a text is left out."""
-    _, found = load_table(source, schema, columns, format)
-    rows = zip(*map(as_list, found.values()), strict=True)
-    given = [(key, str(text)) for key, text in rows if text is not None]
-    texts = dict(given)
-    if len(texts) < len(given):
-        note("texts-twice", n=len(given) - len(texts))
-    return texts
-
-
-def _without_use(role: str, tables: Mapping[str, OpenTable]) -> OptionError:
+def _without_use(role: str, tables: Mapping[str, Any]) -> OptionError:
     if not tables:
         return OptionError("columns-of-packed")
     allowed = dict.fromkeys(name for what in tables for name in SCHEMAS[what].names)

@@ -15,24 +15,14 @@ other way round may judge differently.
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tiebreak.data import Builder, Built, Repeats, Responses, ids, read_weights
-from tiebreak.data.ids import (
-    MISSING,
-    SEPARATOR,
-    Column,
-    Ids,
-    as_list,
-    is_text,
-    number_twins,
-    variants,
-)
+from tiebreak.data import Builder, Repeats, Responses, ids, read_weights
+from tiebreak.data.ids import MISSING, SEPARATOR, Column, Ids, is_text, number_twins, variants
 from tiebreak.data.ids.numbers import as_numbers
 from tiebreak.data.weighing import Extras, first_classes, weigh
 from tiebreak.errors import InputError, OptionError, note
@@ -46,7 +36,7 @@ from tiebreak.tables.columns import (
     squashed,
 )
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.table import Table, like, needs_strip, stripped, values_of
+from tiebreak.tables.table import Columns, Table, decoded, like, stripped
 
 IDS = ("task", "worker", "label")
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
@@ -60,6 +50,7 @@ TIES = frozenset({"tie", "draw", "both", "neither", "equal", "same", "c", "[[c]]
 PLACES = (("first", "second"), ("left", "right"), ("1st", "2nd"), ("top", "bottom"))
 OTHER_ONE = {1: 2, 2: 1, "1": "2", "2": "1", "A": "B", "B": "A", "a": "b", "b": "a"}
 MOST_LABELS = 8  # two answers and ways to say that neither is better
+MOST_TIMES = 5_000_000  # responses; of more, times are not compared: that takes memory
 SCALES = (1.0, 5.0, 10.0, 100.0)  # what confidence may go up to
 TIMES = frozenset(
     ["time", "timestamp", "datetime", "date", "createdat", "updatedat", "submittedat"]
@@ -79,8 +70,17 @@ def read_table(
     if "weight" in names:
         note("weights-found", table=table.title, column=names["weight"])
     repeats: Repeats = options.repeats or ("runs" if {"run", "order"} & set(names) else "last")
-    responses = _build(made, names, repeats, options)
-    if not is_own and repeats == "last" and responses.n_repeats:
+    if "order" in names and repeats != "runs":
+        note("orders-as-workers", table=table.title, column=names["order"])
+    responses = _build(made, repeats, options)
+    if options.fold_labels:
+        n_before = responses.n_classes
+        responses = responses.with_folded_labels()
+        if responses.n_classes < n_before:
+            note("labels-folded", n=n_before, n_classes=responses.n_classes)
+    _note_odd_names(responses)
+    is_small = responses.n_given <= MOST_TIMES
+    if not is_own and repeats == "last" and responses.n_repeats and is_small:
         _note_rows_against_time(table, made, names)
     return responses, names
 
@@ -101,32 +101,26 @@ def response_table(
     """
     parts = _parts(table, options)
     turn = None if is_own else _turn(table, parts, options.turned)
+    roles = tuple(parts)
 
-    def pieces(places: Sequence[int]) -> Iterator[Sequence[Column]]:
-        roles = [roles_of[i] for i in places]
-        wanted = [i for role in roles for i in parts[role]]
-        if turn is not None and "label" in roles:
-            wanted += parts["order"]
-        positions = list(dict.fromkeys(wanted))
+    def load(places: Sequence[int]) -> Iterator[Columns]:
+        wanted = [roles[i] for i in places]
+        is_turned = turn is not None and "label" in wanted
+        positions = list(
+            dict.fromkeys(i for role in [*wanted, *["order"] * is_turned] for i in parts[role])
+        )
         for columns in table.batches(positions):
             by_position = dict(zip(positions, columns, strict=True))
-            found = {role: joined([by_position[i] for i in parts[role]]) for role in roles}
-            if turn is not None and "label" in roles:
+            found = {role: _composed([by_position[i] for i in parts[role]]) for role in wanted}
+            if turn is not None and is_turned:
                 order = by_position[parts["order"][0]]
                 found["label"] = _turned_back(found["label"], order, turn)
             yield list(found.values())
 
-    roles_of = tuple(parts)
-    made = replace(
-        table,
-        names=roles_of,
-        pieces=pieces,
-        order_of=lambda i: table.category_order(parts[roles_of[i]][0]),
-    )
+    made = replace(table, names=roles, load=load)
     names = {role: SEPARATOR.join(table.names[i] for i in places) for role, places in parts.items()}
     if options.multi_label and not is_own:
-        label = [v for piece in table.pieces(parts["label"]) for v in values_of(piece[0])]
-        made = _split_labels(made, label)
+        made = _split_labels(made, table.values(parts["label"][0]))
     return made, names
 
 
@@ -139,7 +133,7 @@ def _parts(table: Table, options: ReadingOptions) -> dict[str, tuple[int, ...]]:
     names = list(table.names)
     for role, several in (("task", options.task_columns), ("worker", options.worker_columns)):
         if several and role in chosen:
-            raise OptionError("named-twice", role=role)
+            raise OptionError("named-twice", role=role, option=f"{role}_columns")
         found = tuple(chosen_column(table, RESPONSES, role, name) for name in several or ())
         if found:
             parts[role] = found
@@ -161,75 +155,52 @@ def _parts(table: Table, options: ReadingOptions) -> dict[str, tuple[int, ...]]:
     return parts | {role: (at,) for role, at in extras.items()}
 
 
-def _by_role(table: Table, roles: Sequence[str]) -> Iterator[dict[str, Column]]:
-    """Yield columns of a table of responses by role, piece by piece."""
+def _batches(table: Table, roles: Sequence[str]) -> Iterator[tuple[dict[str, Column], int]]:
+    """Yield columns by role, without spaces around texts, and how many values had some."""
     for columns in table.batches([table.names.index(role) for role in roles]):
-        yield dict(zip(roles, columns, strict=True))
+        bare, n_spaced = stripped(table, columns)
+        yield dict(zip(roles, bare, strict=True)), n_spaced
 
 
-def _build(
-    table: Table, names: dict[str, str], repeats: Repeats, options: ReadingOptions
-) -> Responses:
-    """Build responses of the columns that were found, and weigh those that say how much."""
-    if "order" in names and repeats != "runs":
-        note("orders-as-workers", table=table.title, column=names["order"])
-    order = table.category_order(table.names.index("label"))
-    classes = options.classes if order is None else [*order, *(options.classes or ())]
-    responses = Responses.from_built(_coded(table, repeats, options.tasks, classes), table.frame)
-    weighed = [role for role in ("confidence", "group") if role in names]
-    can_weigh = bool(weighed) and not responses.n_repeats and "order" not in names
-    if repeats == "runs" or can_weigh:
-        responses = _weighed(table, responses)
-    elif "confidence" in weighed:
-        note("confidence-unused", table=table.title)
-    if order is not None:
-        responses = responses.with_class_order(Ids(order))
-    if options.fold_labels:
-        n_before = responses.n_classes
-        responses = responses.with_folded_labels()
-        if responses.n_classes < n_before:
-            note("labels-folded", n=n_before, n_classes=responses.n_classes)
-    note_odd_classes(responses)
-    # Ids that are one number, written as 1 and 1.0, come of tables that were joined: a column of
-    # whole numbers with a gap in it is written as 1.0, 2.0 … by many tools.
-    for what, known in (("task", responses.tasks), ("worker", responses.workers)):
-        twins = number_twins(known)
-        if twins:
-            note("number-twins", what=what, first=twins[0][0], other=twins[0][1], n=len(twins))
-    return responses
-
-
-def _coded(
-    table: Table,
-    repeats: Repeats,
-    tasks: Any,
-    classes: Any,
-    *,
-    strip: bool = False,
-) -> Built:
-    """Take the rows of a table; where spaces are around ids, once more without them.
-
-    `tasks` and `classes` exist even where no row names them.
-    """
-    by_order = "order" in table.names and repeats != "runs"
-    more = ["weight"] if "weight" in table.names else []
+def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses:
+    """Code the rows of a table batch by batch, and weigh those that say how much."""
+    is_by_order = "order" in table.names and repeats != "runs"
+    has_weight = "weight" in table.names
     builder = Builder(repeats, table.source)
-    last: dict[str, Column] = {}
-    for last in _by_role(table, [*IDS, *more, *["order"] * by_order]):
+    orders: list[list[Any] | None] = []  # of the classes, as the label of each batch has it
+    n_spaced = 0
+    for rows, n in _batches(table, [*IDS, *["weight"] * has_weight, *["order"] * is_by_order]):
+        n_spaced += n
         weight = None
-        if more:
-            weight = read_weights(last["weight"], table.source, builder.n_rows)
-        if by_order:
-            last["worker"] = _with_order(last["worker"], last["order"])
-        columns = [last[role] for role in IDS]
-        columns = stripped(table, columns) if strip else columns
-        builder.add(*columns, weight=weight)
-    if not strip and needs_strip(table, builder.names()):  # rare: read again
-        return _coded(table, repeats, tasks, classes, strip=True)
-    return builder.finish(
-        tasks=None if tasks is None else like(last["task"], tasks, "tasks"),
-        classes=None if classes is None else like(last["label"], classes, "classes"),
+        if has_weight:
+            weight = read_weights(rows["weight"], table.source, builder.n_rows)
+        if is_by_order:
+            rows["worker"] = _with_order(rows["worker"], rows["order"])
+        is_ordered = getattr(rows["label"].type, "ordered", False)
+        order = rows["label"].dictionary.to_pylist() if is_ordered else None
+        if order not in orders:
+            orders.append(order)
+        builder.add(*(rows[role] for role in IDS), weight=weight)
+    if n_spaced:
+        note("spaces-stripped", table=table.title, n=n_spaced)
+    if len(orders) > 1 and all(orders):
+        note("other-category-order", column="label")
+    order = orders[0] if len(orders) == 1 else None
+    tasks, _, labels = builder.names()
+    classes = options.classes if order is None else [*order, *(options.classes or ())]
+    built = builder.finish(
+        tasks=None if options.tasks is None else like(tasks, options.tasks, "tasks"),
+        classes=None if classes is None else like(labels, classes, "classes"),
     )
+    responses = Responses.from_built(built, table.frame)
+    can_weigh = not responses.n_repeats and "order" not in table.names
+    has_extras = bool({"confidence", "group"} & set(table.names))
+    if repeats == "runs" or (has_extras and can_weigh):
+        responses = _weighed(table, responses)
+    elif "confidence" in table.names:
+        why = "is used with repeats='runs' only"
+        note("confidence-unused", table=table.title, reason=why)
+    return responses if order is None else responses.with_class_order(Ids(order))
 
 
 def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
@@ -275,7 +246,7 @@ def _distinct(table: Table, position: int, most: int) -> set[Any]:
     return seen
 
 
-def joined(columns: Sequence[Column]) -> Column:
+def _composed(columns: Sequence[Column]) -> Column:
     """Make one column of ids from several; a missing part makes the id missing."""
     if len(columns) == 1:
         return columns[0]
@@ -354,7 +325,7 @@ def _turned_back(label: Column, order: Column, turn: tuple[tuple[Any, Any], list
     other = {first: second, second: first}
     values = [
         other.get(_bare(value), value) if at is not None and str(at).strip() in orders else value
-        for value, at in zip(as_list(label), as_list(order), strict=True)
+        for value, at in zip(label.to_pylist(), order.to_pylist(), strict=True)
     ]
     return pa.array(values, getattr(label.type, "value_type", label.type))
 
@@ -403,8 +374,9 @@ def _split_labels(table: Table, labels: Sequence[Any]) -> Table:
 
     rows = Rows(table.title, "plain table", ReadingOptions(multi_label=True))
     others = [role for role in table.names if role != "label"]
-    columns = zip(*(as_list(c) for c in table.read([*map(table.names.index, others)])), strict=True)
-    for i, (values, marks) in enumerate(zip(columns, labels, strict=True)):
+    columns = table.read([table.names.index(role) for role in others])
+    each = zip(*(column.to_pylist() for column in columns), strict=True)
+    for i, (values, marks) in enumerate(zip(each, labels, strict=True)):
         file, at = table.source.origin(i)
         place = RecordPlace(file or table.title, "row", at + 1)
         rows.add(place, label=_marks(marks), **dict(zip(others, values, strict=True)))
@@ -436,17 +408,11 @@ def _weighed(table: Table, responses: Responses) -> Responses:
     names = {"task": responses.tasks, "worker": responses.workers, "label": responses.classes}
     codes: dict[str, list[Codes]] = {role: [] for role in names}
     values: dict[str, list[Any]] = {role: [] for role in roles}
-    for batch in _by_role(table, [*names, *roles]):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # stripped spaces were reported already
-            batch |= dict(zip(batch, stripped(table, batch.values()), strict=True))
+    for batch, _ in _batches(table, [*names, *roles]):
         for role, known in names.items():
-            column = batch[role]
-            is_dictionary = hasattr(column, "dictionary_decode")
-            column = column.dictionary_decode() if is_dictionary else column
-            codes[role].append(np.asarray(known.codes(column)))
+            codes[role].append(np.asarray(known.codes(decoded(batch[role]))))
         for role in roles:
-            values[role] += as_list(batch[role])
+            values[role] += batch[role].to_pylist()
     task, worker, label = (np.concatenate(each) for each in codes.values())
     rows = np.flatnonzero((task != MISSING) & (worker != MISSING) & (label != MISSING))
     code = worker[rows].astype(np.int64) * responses.n_classes + label[rows]
@@ -476,14 +442,15 @@ def _as_confidence(values: list[Any] | None, table: Table) -> Floats | None:
         return None
     numbers, _ = as_numbers(values)
     known = numbers[np.isfinite(numbers)]
-    if not len(known):
-        note("confidence-no-number", table=table.title)
-        return None
-    scale = next((each for each in SCALES if known.max() <= each), None)
-    if scale is None or known.min() < 0.0:
-        note("confidence-no-scale", table=table.title, low=known.min(), high=known.max())
-        return None
-    return np.asarray(numbers / scale)
+    reason = "holds no number"
+    if len(known):
+        scale = next((each for each in SCALES if known.min() >= 0.0 and known.max() <= each), None)
+        if scale is not None:
+            return np.asarray(numbers / scale)
+        low, high = known.min(), known.max()
+        reason = f"goes from {low:g} to {high:g}, which is no scale from 0 to 1, 5, 10 or 100"
+    note("confidence-unused", table=table.title, reason=reason)
+    return None
 
 
 # What is odd about responses
@@ -500,8 +467,8 @@ def _note_rows_against_time(table: Table, made: Table, names: dict[str, str]) ->
     """
     called_so = [name for name in table.names if squashed(name) in TIMES]
     name = names.get("time", called_so[0] if len(called_so) == 1 else None)
-    if name is None or table.is_large:
-        return  # a table that is read in pieces has no rows at hand
+    if name is None:
+        return
     try:
         (times,) = table.read([table.names.index(name)])
     except InputError:  # of mixed types: nobody asked for this column, so nothing is lost
@@ -537,8 +504,14 @@ def _rank(times: Column) -> Floats | None:
     return rank
 
 
-def note_odd_classes(responses: Responses) -> None:
-    """Report what is odd about the classes of responses."""
+def _note_odd_names(responses: Responses) -> None:
+    """Report what is odd about the classes of responses, and about their ids."""
+    # Ids that are one number, written as 1 and 1.0, come of tables that were joined: a column of
+    # whole numbers with a gap in it is written as 1.0, 2.0 … by many tools.
+    for what, known in (("task", responses.tasks), ("worker", responses.workers)):
+        twins = number_twins(known)
+        if twins:
+            note("number-twins", what=what, first=twins[0][0], other=twins[0][1], n=len(twins))
     classes = responses.classes
     n_classes = len(classes)
     if n_classes > MANY_CLASSES or (n_classes >= responses.n_tasks >= FEW_TASKS):

@@ -1,4 +1,4 @@
-"""Sources: the bytes of files, wherever they are, and where in a file a row is.
+"""Sources: which files a name stands for, their bytes, and where in a file a row is.
 
 p1.csv p2.csv      as they are listed           in/           the tables in a folder, by name
 p*.csv             by name; a file with this    s3://b/x/*    on any file system of pyarrow
@@ -7,7 +7,6 @@ p*.csv             by name; a file with this    s3://b/x/*    on any file system
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import fnmatch
 import glob
@@ -22,22 +21,20 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tiebreak.errors import FileError, InputError, OptionError, note
 from tiebreak.tables import messages  # noqa: F401 - registers what errors and notes say
-from tiebreak.wording import Source, counted
+from tiebreak.wording import counted
 
 STANDARD_INPUT = "standard input"
-SMALL = 16 << 20  # bytes kept for messages when a file cannot be read a second time
-CHUNK = 1 << 20
+SMALL = 16 << 20  # bytes kept for messages where a file cannot be read a second time
 HEAD = 1 << 12  # bytes by which the kind of a file is recognised
 NEAR = 0.75  # of difflib: "asking" is not meant where "missing" is asked for
-GZIP_MAGIC = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 SEPARATOR_LINE = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=(?P<mark>[^\r\n]*?)"?(?P<end>\r?\n)', re.I)
 SEPARATORS = (b",", b";", b"\t", b"|")
 PATTERN_SIGNS = "*?["
@@ -98,7 +95,11 @@ class TableFile(NamedTuple):
     stamp: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+class NoRowsError(InputError):
+    """A table is as it should be, and has no rows."""
+
+
+@dataclass(frozen=True)
 class TableFiles:
     """Several files that hold one table together, in order."""
 
@@ -110,13 +111,25 @@ class TableFiles:
         """How messages call them."""
         return f"{self.files[0].path} and {counted(len(self.files) - 1, 'other file')}"
 
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.size for file in self.files)
+    @cached_property
+    def paths(self) -> list[str]:
+        """The files that have rows; those without are reported."""
+        found = [file.path for file in self.files if self._open(file.path) is not None]
+        if not found:
+            raise NoRowsError("no-rows", table=self.name)
+        if len(found) < len(self.files):
+            note("some-files-empty", n=len(self.files) - len(found), of=len(self.files))
+        return found
 
-    def open(self, path: str) -> Content | None:
-        """Open one of the files; None where it has no row. Remote ones are fetched once."""
+    def content(self, path: str) -> Content:
+        """Return the bytes of one of the files that have rows."""
+        content = self._open(path)
+        if content is None:
+            raise InputError("file-emptied", file=path)
+        return content
+
+    def _open(self, path: str) -> Content | None:
+        """Open a file; None where it has no row. Remote ones are fetched once."""
         if is_packed(path):
             raise FileError("packed-among-tables", folder=path)
         if "://" not in path:
@@ -125,19 +138,8 @@ class TableFiles:
             self.fetched[path] = open_file(path)
         return self.fetched[path]
 
-    def contents(self) -> Iterator[tuple[str, Content]]:
-        """Yield the path and the bytes of each file that has a row; report those without."""
-        n_empty = 0
-        for file in self.files:
-            content = self.open(file.path)
-            if content is None:
-                n_empty += 1
-            else:
-                yield file.path, content
-        if n_empty == len(self.files):
-            raise InputError("files-empty", files=self.name)
-        if n_empty:
-            note("some-files-empty", n=n_empty, of=len(self.files))
+
+# Where a row is
 
 
 class RecordPlace(NamedTuple):
@@ -151,31 +153,35 @@ class RecordPlace(NamedTuple):
         return f"{self.file}, {self.noun} {self.number:,}"
 
 
-@dataclass(frozen=True, slots=True)
 class LineFinder:
     """Finds the line of a row by reading the file again, as only an error asks for it.
 
     `find` returns the line of a row of some bytes; `n_header` lines come before the first row.
     """
 
-    name: str
-    find: Callable[[memoryview, int], int]
-    n_header: int
-    path: Path | None = None
-    data: bytes = b""
+    def __init__(
+        self, content: Content, find: Callable[[memoryview, int], int | None], n_header: int
+    ) -> None:
+        self.name, _, self.path = content
+        self.find = find
+        self.n_header = n_header
+        # What cannot be read again, such as standard input, is kept where it is small.
+        is_kept = self.path is None and len(content.data) <= SMALL
+        self.data = bytes(content.data) if is_kept else b""
 
     def __call__(self, row: int) -> RecordPlace:
-        """Return the line on which a row starts."""
+        """Return the line on which a row starts; the best guess where the file has changed."""
         try:
             data = memoryview(self.data) if self.path is None else read_content(self.path).data
-            return RecordPlace(self.name, "line", self.find(data, row))
-        except (OSError, EOFError, InputError):  # the file has changed since: the best guess
-            return RecordPlace(self.name, "line", row + 1 + self.n_header)
+            line = self.find(data, row)
+        except (OSError, EOFError, InputError):
+            line = None
+        return RecordPlace(self.name, "line", line or row + 1 + self.n_header)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFinder:
-    """Finds the record of a row by its number, in one file or in that of each row."""
+    """Finds the record of a row by its number."""
 
     name: str
     noun: str
@@ -185,16 +191,10 @@ class RecordFinder:
     def __call__(self, row: int) -> RecordPlace:
         """Return the record of a row."""
         file, noun = (self.name, self.noun) if self.files is None else self.files[row]
-        number = row + 1 if self.numbers is None else int(self.numbers[row])
-        return RecordPlace(file, noun, number)
+        return RecordPlace(file, noun, row + 1 if self.numbers is None else int(self.numbers[row]))
 
 
-def source_of(content: Content, find: Callable[[memoryview, int], int], n_header: int) -> Source:
-    """Return the source of rows: with lines where they can still be found."""
-    if content.path is None and len(content.data) > SMALL:
-        return Source(content.name)
-    data = bytes(content.data) if content.path is None else b""
-    return Source(content.name, LineFinder(content.name, find, n_header, content.path, data))
+# What a name stands for
 
 
 def is_packed(target: Any) -> bool:
@@ -222,102 +222,25 @@ def names_several(source: Any) -> bool:
     if not isinstance(source, str | os.PathLike):
         return False
     name = os.fspath(source)
-    if not name:
-        raise OptionError("file-name-empty")
-    if "://" in name or Path(name).is_dir():
+    if "://" in name or (name and Path(name).is_dir()):
         return not is_packed(name)
     return any(sign in name for sign in PATTERN_SIGNS) and not os.path.lexists(name)
 
 
-def resolved(source: Any) -> Any:
-    """Return the one path, `Content` or `TableFiles` that a list, folder, pattern or address names.
+def located(source: Any) -> Any:
+    """Return the `Content` of one file, or the `TableFiles`, that a source names.
 
-    Anything else stays as it is.
+    The path of a folder of packed responses, and what names no file, stay as they are.
     """
     is_iterator = isinstance(source, Iterator) and not hasattr(source, "__arrow_c_stream__")
     if is_iterator and not is_file(source):  # such as folder.glob("*.csv")
         source = list(source)
-    if not names_several(source):
-        return source
-    found = find_files(source)
-    if len(found) > 1:
-        return TableFiles(tuple(found))
-    path = found[0].path
-    return read_remote(path) if "://" in path else path
-
-
-def opened(source: Any) -> Any:
-    """Return the content of one file, or the files, that a source names; all else as it is."""
-    source = resolved(source)
-    return read_content(source) if is_file(source) else source
-
-
-def read_content(origin: str | os.PathLike[str] | IO[Any], *, allow_empty: bool = False) -> Content:
-    """Read a path, standard input ("-") or an open file; unpack gzip; refuse what is empty."""
-    if isinstance(origin, str) and origin == "-":
-        if sys.stdin is None:
-            raise FileError("stdin-closed")
-        stream = getattr(sys.stdin, "buffer", sys.stdin)
-        content = Content(STANDARD_INPUT, _read_stream(stream, STANDARD_INPUT))
-    elif isinstance(origin, str | os.PathLike):
-        content = _read_path(Path(origin))
-    else:
-        name = str(getattr(origin, "name", "the open file"))
-        content = Content(name, _read_stream(origin, "The open file"))
-    return _plain(content, allow_empty=allow_empty)
-
-
-def open_file(path: str) -> Content | None:
-    """Return the bytes of a file, local or at an address; None where it has no row."""
-    read = read_remote if "://" in path else read_content
-    content = read(path, allow_empty=True)
-    return content if _has_rows(content) else None
-
-
-def read_remote(address: str, *, allow_empty: bool = False) -> Content:
-    """Return the bytes of a file on a file system of pyarrow, all of them in memory."""
-    system, path = _filesystem(address)
-    try:
-        with system.open_input_file(path) as file:
-            data = memoryview(file.read_buffer()).cast("B")  # of Arrow they are signed
-    except OSError as error:
-        raise FileError("file-unreadable", file=address, reason=error) from None
-    return _plain(Content(address, data), allow_empty=allow_empty)
-
-
-def format_of(content: Content, asked: str | None) -> str:
-    """Return the format: as asked, else by the first bytes, else by the name (CSV if unknown)."""
-    if asked is not None:
-        return checked_format(asked)
-    if bytes(content.data[:4]) == b"PAR1":
-        return "parquet"
-    for magic, (what, cure) in FOREIGN_MAGIC.items():
-        if bytes(content.data[: len(magic)]) == magic:
-            raise InputError("foreign-file", file=content.name, what=what, cure=cure)
-    if content.is_json:
-        return "jsonl"
-    if not content.start and len(content.data) <= HEAD:
-        raise InputError("file-blank", file=content.name)
-    return format_of_name(content.name)[0]
-
-
-def format_of_name(name: str) -> tuple[str, bool]:
-    """Return the format by the name of a file, and whether it is packed with gzip.
-
-    >>> format_of_name("labels.tsv.gz"), format_of_name("labels")
-    (('tsv', True), ('csv', False))
-    """
-    path = Path(name.lower())
-    packed = path.suffix == ".gz"
-    suffix = path.with_suffix("").suffix if packed else path.suffix
-    return EXTENSIONS.get(suffix, "csv"), packed
-
-
-def checked_format(asked: str) -> str:
-    """Return the plain format asked for, or refuse it."""
-    if asked.lower() not in FORMATS:
-        raise OptionError.unknown("format", asked, FORMATS)
-    return asked.lower()
+    if names_several(source):
+        found = find_files(source)
+        if len(found) > 1:
+            return TableFiles(tuple(found))
+        source = found[0].path
+    return read_content(source) if is_file(source) and not is_packed(source) else source
 
 
 def find_files(source: Any) -> list[TableFile]:
@@ -340,133 +263,6 @@ def find_files(source: Any) -> list[TableFile]:
     return found
 
 
-def missing_file(path: Path, hint: bool = False) -> FileError:
-    """Describe a missing file, and name the one that may have been meant."""
-    if not path.parent.is_dir():
-        return FileError("folder-missing", file=path, folder=path.parent)
-    meant = _near_name(path)
-    suggestion = None if meant is None else path.with_name(meant)
-    return FileError("file-missing", file=path, meant=suggestion, folder=Path.cwd(), is_row=hint)
-
-
-def _plain(content: Content, *, allow_empty: bool) -> Content:
-    """Unpack gzip, make UTF-8 of UTF-16, blank out `sep=;`; refuse what is empty or NUL bytes."""
-    name = content.name
-    if bytes(content.data[:2]) == GZIP_MAGIC:
-        try:
-            content = content._replace(data=memoryview(gzip.decompress(content.data)))
-        except (OSError, EOFError, zlib.error) as error:
-            raise FileError("gzip-broken", file=name, reason=error) from None
-    if not len(content.data) and not allow_empty:
-        raise InputError("file-empty", file=name, is_stdin=name == STANDARD_INPUT)
-    if bytes(content.data[:2]) in UTF_16_MARKS:
-        try:
-            content = Content(name, memoryview(str(content.data, "utf-16").encode()))
-        except UnicodeDecodeError as error:
-            raise InputError("utf-16-broken", file=name, offset=error.start) from None
-    first = SEPARATOR_LINE.match(bytes(content.data[:64]))
-    if first is not None:
-        if first["mark"] not in SEPARATORS:
-            mark = first["mark"].decode(errors="replace")
-            raise InputError("separator-unknown", file=name, mark=mark)
-        blank = first["end"] + bytes(content.data[first.end() :])  # lines keep their numbers
-        content = Content(name, memoryview(blank))
-    if content.start.startswith(b"\0"):
-        raise InputError("nul-bytes", file=name)
-    return content
-
-
-def _has_rows(content: Content) -> bool:
-    """Return whether a file holds more than a header, which JSON does not have."""
-    start = content.start
-    if start.startswith(b"PAR1"):
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        try:
-            reader = pa.BufferReader(pa.py_buffer(content.data))
-            return bool(parquet.read_metadata(reader).num_rows)
-        except (pa.ArrowException, OSError):
-            return True  # the reader says what is wrong with it
-    if start.startswith((b"{", *FOREIGN_MAGIC)):
-        return True
-    if content.is_list:
-        return not start[1:].lstrip().startswith(b"]")
-    return len(list(islice(filter(str.strip, text_of(content.data)), 2))) > 1
-
-
-def _read_path(path: Path) -> Content:
-    try:
-        with path.open("rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):  # a pipe: it can be read only once
-                return Content(str(path), memoryview(file.read()))
-            if not status.st_size:
-                return Content(str(path), memoryview(b""), path)
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return Content(str(path), memoryview(mapped), path)
-    except FileNotFoundError:
-        raise missing_file(path) from None
-    except PermissionError:
-        if path.is_dir():  # Windows reports a folder this way
-            raise FileError("folder-given", folder=path) from None
-        raise FileError("file-forbidden", file=path) from None
-    except IsADirectoryError:
-        raise FileError("folder-given", folder=path) from None
-    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
-        raise FileError("file-unreadable", file=repr(str(path)), reason=f"{error}.") from None
-
-
-def _read_stream(stream: IO[Any], name: str) -> memoryview:
-    try:
-        data = stream.read()
-    except (OSError, ValueError) as error:  # ValueError: the stream is closed or not UTF-8
-        raise FileError("file-unreadable", file=name, reason=f"{error}.") from None
-    return memoryview(data.encode() if isinstance(data, str) else data)
-
-
-def text_of(data: memoryview, errors: str = "replace") -> io.TextIOWrapper:
-    """Read bytes as text, one line at a time, line ends kept."""
-    import pyarrow as pa
-
-    stream: Any = pa.BufferReader(pa.py_buffer(data))  # makes no copy of all of it
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="")
-
-
-def not_text(name: str, data: memoryview) -> InputError:
-    """Describe the first byte that is not UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    line = 1
-    for start in range(0, len(data), CHUNK):
-        chunk = bytes(data[start : start + CHUNK])
-        pending = len(decoder.getstate()[0])
-        try:
-            decoder.decode(chunk, final=start + CHUNK >= len(data))
-        except UnicodeDecodeError as error:
-            at = start - pending + error.start
-            line += chunk[: max(0, error.start - pending)].count(b"\n")
-            return InputError("not-utf-8", file=name, line=line, offset=at, byte=data[at])
-        line += chunk.count(b"\n")
-    return InputError("not-utf-8", file=name, line=1, offset=0, byte=data[0])
-
-
-def _near_name(path: Path) -> str | None:
-    """Return the file beside a missing one with nearly its name, of a kind that could be read."""
-
-    def bare(name: str) -> Path:
-        return Path(name.lower().removesuffix(".gz"))
-
-    try:
-        beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    except OSError:
-        return None
-    kinds = {*EXTENSIONS, bare(path.name).suffix}
-    near = {bare(name).stem for name in beside if bare(name).suffix in kinds}
-    stems = difflib.get_close_matches(bare(path.name).stem, near, n=1, cutoff=NEAR)
-    names = [n for n in beside if bare(n).stem in stems and bare(n).suffix in kinds]
-    return next(iter(difflib.get_close_matches(path.name, names, n=1, cutoff=0.0)), None)
-
-
 def _files_of(name: str, is_perhaps_a_row: bool) -> list[TableFile]:
     if name == "-":
         raise InputError("stdin-among-files")
@@ -477,18 +273,18 @@ def _files_of(name: str, is_perhaps_a_row: bool) -> list[TableFile]:
         try:
             inside = sorted(each.name for each in path.iterdir())
         except OSError as error:
-            raise FileError("folder-unreadable", folder=path, reason=error.strerror) from None
+            raise FileError("file-unreadable", file=path, reason=f"{error.strerror}.") from None
         tables = {*_tables_of(inside), *(n for n in _shown(inside) if is_packed(path / n))}
         if not tables:
             raise FileError("no-tables", folder=path, names=inside)
-        return [_local(str(path / each)) for each in sorted(tables)]
+        return [_local_file(str(path / each)) for each in sorted(tables)]
     if os.path.lexists(name) or not any(sign in name for sign in PATTERN_SIGNS):
-        return [_local(name, is_perhaps_a_row)]
+        return [_local_file(name, is_perhaps_a_row)]
     matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - it may begin at the root
     found = [each for each in matches if is_packed(each) or not Path(each).is_dir()]
     if not found:
         raise FileError("no-match", pattern=name, folder=Path.cwd())
-    return [_local(each) for each in found]
+    return [_local_file(each) for each in found]
 
 
 def _shown(names: list[str]) -> list[str]:
@@ -501,13 +297,13 @@ def _tables_of(names: list[str]) -> list[str]:
     return tables or [name for name in _shown(names) if name.lower().endswith(PERHAPS)]
 
 
-def _local(path: str, is_perhaps_a_row: bool = False) -> TableFile:
+def _local_file(path: str, is_perhaps_a_row: bool = False) -> TableFile:
     if is_packed(path):
         return TableFile(path)
     try:
         status = Path(path).stat()
     except FileNotFoundError:
-        raise missing_file(Path(path), is_perhaps_a_row) from None
+        raise _missing(Path(path), is_perhaps_a_row) from None
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
         raise FileError("file-unreadable", file=repr(path), reason=f"{error}.") from None
     return TableFile(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
@@ -536,7 +332,7 @@ def _remote_files(address: str) -> list[TableFile]:
         inside = fs.FileSelector(path, allow_not_found=True)
         listed = [info] if is_file else system.get_file_info(inside)
     except OSError as error:
-        raise FileError("address-unlisted", address=address, reason=error) from None
+        raise FileError("file-unreadable", file=address, reason=error) from None
     found = {each.base_name: each for each in listed if each.type == fs.FileType.File}
     chosen = list(found) if is_file else _tables_of(list(found))
     if pattern is not None:
@@ -557,4 +353,194 @@ def _filesystem(address: str) -> tuple[Any, str]:
     try:
         return fs.FileSystem.from_uri(address)  # type: ignore[no-any-return]
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise FileError("address-unreachable", address=address, reason=error) from None
+        raise FileError("file-unreadable", file=address, reason=error) from None
+
+
+def _missing(path: Path, is_perhaps_a_row: bool = False) -> FileError:
+    """Describe a missing file, and name the one beside it that may have been meant."""
+    there = {**EXTENSIONS, _bare(path.name).suffix: ""}
+    try:
+        beside = {
+            _bare(e.name).stem: e for e in path.parent.iterdir() if _bare(e.name).suffix in there
+        }
+    except OSError:
+        beside = {}
+    near = difflib.get_close_matches(_bare(path.name).stem, beside, n=1, cutoff=NEAR)
+    meant = beside[near[0]] if near and beside[near[0]].is_file() else None
+    folder = Path.cwd() if path.parent.is_dir() else path.parent
+    return FileError("file-missing", file=path, meant=meant, folder=folder, is_row=is_perhaps_a_row)
+
+
+def _bare(name: str) -> Path:
+    return Path(name.lower().removesuffix(".gz"))
+
+
+# The bytes of a file
+
+
+def open_file(path: str) -> Content | None:
+    """Return the bytes of a file, local or at an address; None where it has no row."""
+    content = read_content(path, allow_empty=True)
+    return content if _has_rows(content) else None
+
+
+def read_content(origin: str | os.PathLike[str] | IO[Any], *, allow_empty: bool = False) -> Content:
+    """Read a path, an address, "-" or an open file; unpack gzip, make UTF-8 of UTF-16.
+
+    What is empty, or begins with NUL bytes, is refused. `sep=;` in a first line is blanked out.
+    """
+    if isinstance(origin, str) and origin == "-":
+        if sys.stdin is None:
+            raise FileError("stdin-closed")
+        stream = getattr(sys.stdin, "buffer", sys.stdin)
+        content = Content(STANDARD_INPUT, _read_stream(stream, STANDARD_INPUT))
+    elif isinstance(origin, str) and "://" in origin:
+        content = Content(origin, _read_address(origin))
+    elif isinstance(origin, str | os.PathLike):
+        content = _read_path(Path(origin) if os.fspath(origin) else None)
+    else:
+        name = str(getattr(origin, "name", "the open file"))
+        content = Content(name, _read_stream(origin, "The open file"))
+    name = content.name
+    if bytes(content.data[:2]) == b"\x1f\x8b":
+        try:
+            content = content._replace(data=memoryview(gzip.decompress(content.data)))
+        except (OSError, EOFError, zlib.error) as error:
+            raise FileError("gzip-broken", file=name, reason=error) from None
+    if not len(content.data) and not allow_empty:
+        raise InputError("file-empty", file=name, is_stdin=name == STANDARD_INPUT)
+    if bytes(content.data[:2]) in (b"\xff\xfe", b"\xfe\xff"):
+        try:
+            content = Content(name, memoryview(str(content.data, "utf-16").encode()))
+        except UnicodeDecodeError as error:
+            raise InputError("utf-16-broken", file=name, offset=error.start) from None
+    first = SEPARATOR_LINE.match(bytes(content.data[:64]))
+    if first is not None:
+        if first["mark"] not in SEPARATORS:
+            mark = first["mark"].decode(errors="replace")
+            raise InputError("separator-unknown", file=name, mark=mark)
+        blank = first["end"] + bytes(content.data[first.end() :])  # lines keep their numbers
+        content = Content(name, memoryview(blank))
+    if content.start.startswith(b"\0"):
+        raise InputError("nul-bytes", file=name)
+    return content
+
+
+def _read_path(path: Path | None) -> Content:
+    if path is None:
+        raise OptionError("file-name-empty")
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # a pipe: it can be read only once
+                return Content(str(path), memoryview(file.read()))
+            if not status.st_size:
+                return Content(str(path), memoryview(b""), path)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            return Content(str(path), memoryview(mapped), path)
+    except FileNotFoundError:
+        raise _missing(path) from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
+        reason = "it is a folder." if path.is_dir() else f"{error}."
+        if isinstance(error, PermissionError):  # which Windows says of folders
+            reason = "you may not read it. Change its permissions or use a copy."
+        raise FileError("file-unreadable", file=repr(str(path)), reason=reason) from None
+
+
+def _read_address(address: str) -> memoryview:
+    system, path = _filesystem(address)
+    try:
+        with system.open_input_file(path) as file:
+            return memoryview(file.read_buffer()).cast("B")  # of Arrow they are signed
+    except OSError as error:
+        raise FileError("file-unreadable", file=address, reason=error) from None
+
+
+def _read_stream(stream: IO[Any], name: str) -> memoryview:
+    try:
+        data = stream.read()
+    except (OSError, ValueError) as error:  # ValueError: the stream is closed or not UTF-8
+        raise FileError("file-unreadable", file=name, reason=f"{error}.") from None
+    return memoryview(data.encode() if isinstance(data, str) else data)
+
+
+def _has_rows(content: Content) -> bool:
+    """Return whether a file holds more than a header, which JSON does not have."""
+    start = content.start
+    if start.startswith(b"PAR1"):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            reader = pa.BufferReader(pa.py_buffer(content.data))
+            return bool(parquet.read_metadata(reader).num_rows)
+        except (pa.ArrowException, OSError):
+            return True  # the reader says what is wrong with it
+    if start.startswith((b"{", *FOREIGN_MAGIC)):
+        return True
+    if content.is_list:
+        return not start[1:].lstrip().startswith(b"]")
+    return len(list(islice(filter(str.strip, text_of(content.data)), 2))) > 1
+
+
+# Kinds of files
+
+
+def format_of(content: Content, asked: str | None) -> str:
+    """Return the format: as asked, else by the first bytes, else by the name (CSV if unknown)."""
+    if asked is not None:
+        return checked_format(asked)
+    if bytes(content.data[:4]) == b"PAR1":
+        return "parquet"
+    for magic, (what, cure) in FOREIGN_MAGIC.items():
+        if bytes(content.data[: len(magic)]) == magic:
+            raise InputError("foreign-file", file=content.name, what=what, cure=cure)
+    if content.is_json:
+        return "jsonl"
+    if not content.start and len(content.data) <= HEAD:
+        raise InputError("file-empty", file=content.name, is_stdin=False)
+    return format_of_name(content.name)[0]
+
+
+def format_of_name(name: str) -> tuple[str, bool]:
+    """Return the format by the name of a file, and whether it is packed with gzip.
+
+    >>> format_of_name("labels.tsv.gz"), format_of_name("labels")
+    (('tsv', True), ('csv', False))
+    """
+    return EXTENSIONS.get(_bare(name).suffix, "csv"), name.lower().endswith(".gz")
+
+
+def checked_format(asked: str) -> str:
+    """Return the plain format asked for, or refuse it."""
+    if asked.lower() not in FORMATS:
+        raise OptionError.unknown("format", asked, FORMATS)
+    return asked.lower()
+
+
+def byte_stream(data: memoryview) -> io.BufferedReader:
+    """Read bytes as a file without copying them."""
+    import pyarrow as pa
+
+    stream: Any = pa.BufferReader(pa.py_buffer(data))
+    return io.BufferedReader(stream)
+
+
+def text_of(
+    data: memoryview, errors: str = "replace", encoding: str = "utf-8-sig"
+) -> io.TextIOWrapper:
+    """Read bytes as text, one line at a time, line ends kept."""
+    return io.TextIOWrapper(byte_stream(data), encoding=encoding, errors=errors, newline="")
+
+
+def not_text(name: str, data: memoryview) -> InputError:
+    """Describe the first byte that is not UTF-8."""
+    start = 0
+    for number, line in enumerate(byte_stream(data), start=1):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            at = start + error.start
+            return InputError("not-utf-8", file=name, line=number, offset=at, byte=data[at])
+        start += len(line)
+    return InputError("not-utf-8", file=name, line=1, offset=0, byte=data[0])

@@ -1,12 +1,13 @@
-"""Table: named columns from anywhere. Each column becomes one Arrow array here, once.
+"""Table: named columns from anywhere. Each column becomes an Arrow array here, once.
 
 After this border nobody asks of what kind a column is: missing values (None, NaN, empty text) are
-null, dictionaries are decoded, chunks are joined, and whole numbers that pandas keeps as 1.0, 2.0
-beside a gap are whole again.
+null, chunks are joined, and whole numbers that pandas keeps as 1.0, 2.0 beside a gap are whole
+again. Only a dictionary may stay one: an ordered one keeps the order of classes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,109 +17,215 @@ import numpy as np
 
 from tiebreak.data.ids import Column, Ids, is_arrow, is_missing, is_text
 from tiebreak.errors import InputError, note
+from tiebreak.tables.source import NoRowsError
 from tiebreak.wording import NOWHERE, Source
 
 INT32_MAX = 2**31 - 1
 EXACT = 2.0**53  # below, floats hold every whole number
 MATRIX_VALUES = 20  # distinct whole numbers, at most, in each column of a matrix of labels
-
-
-class NoRowsError(InputError):
-    """A table is as it should be, and has no rows."""
+Columns = Sequence[Column]  # Arrow arrays of equal length
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Columns by position, loaded only when asked for: there may be many that nobody needs.
 
-    `pieces` gives some columns, of any kind, in one piece or several; those of a large table are
-    Arrow arrays that are clean but for empty text. `frame` is the caller's kind of table.
-    `has_header`: the names were the first line of a text file, so that they may be a row of data
-    where the header was forgotten. `order_of` returns the ordered categories of a column.
+    `load` gives some columns as Arrow arrays, in one piece or several, each time from the start.
+    `frame` is the caller's kind of table. `has_header`: the names were the first line of a text
+    file, so that they may be a row of data where the header was forgotten.
     """
 
     names: tuple[str, ...]
-    pieces: Callable[[Sequence[int]], Iterable[Sequence[Any]]]
+    load: Callable[[Sequence[int]], Iterable[Columns]]
     source: Source = NOWHERE
     frame: str = "pyarrow"
     has_header: bool = False
-    is_large: bool = False
-    order_of: Callable[[int], list[Any] | None] | None = None
+    raw: Callable[[int], Any] | None = None  # a column of a table in memory as it was given
 
     @property
     def title(self) -> str:
         """How messages call this table."""
         return self.source.name or "The table"
 
-    def read(self, positions: Sequence[int], *, allow_empty: bool = False) -> list[Column]:
-        """Load some columns; all have the same length, at least 1 unless allowed."""
-        names = [self.names[i] for i in positions]
-        pieces = zip(*self.pieces(positions), strict=True)
-        columns = [
-            to_arrow(name, column[0] if len(column) == 1 else _together(column), self.source)
-            for name, column in zip(names, pieces, strict=False)
-        ]
-        lengths = dict(zip(names, map(len, columns), strict=False))
-        if len(set(lengths.values())) > 1:
-            raise InputError("unequal-columns", table=self.title, lengths=lengths)
-        if not any(lengths.values()) and not allow_empty:
-            raise self._without_rows()
-        return columns
-
-    def batches(self, positions: Sequence[int]) -> Iterator[Sequence[Column]]:
-        """Yield some columns piece by piece where the table is large, else at once."""
-        if not self.is_large:
-            yield self.read(positions)
-            return
+    def batches(self, positions: Sequence[int]) -> Iterator[Columns]:
+        """Yield some columns piece by piece, as the source has them; there is at least one row."""
         n_rows = 0
-        for columns in self.pieces(positions):
+        for columns in self.load(positions):
+            lengths = {self.names[i]: len(each) for i, each in zip(positions, columns, strict=True)}
+            if len(set(lengths.values())) > 1:
+                raise InputError("unequal-columns", table=self.title, lengths=lengths)
+            for i, column in zip(positions, columns, strict=True):
+                refuse_lists(self.names[i], column, self.source, n_rows)
             n_rows += len(columns[0])
             yield columns
         if not n_rows:
-            raise self._without_rows()
+            raise NoRowsError("no-rows", table=self.title)
 
-    def category_order(self, position: int) -> list[Any] | None:
-        """Return the ordered categories of a column; None where it has none.
+    def read(self, positions: Sequence[int], *, allow_empty: bool = False) -> list[Column]:
+        """Load some columns as one plain array each; at least one row, unless allowed."""
+        import pyarrow as pa
 
-        They are those of an ordered categorical (pandas), an Enum (polars) or an ordered
-        dictionary (Arrow, Parquet).
-        """
-        if self.order_of is not None:
-            return self.order_of(position)
-        if self.is_large or self.has_header:
-            return None
-        column = next(iter(self.pieces([position])))[0]
-        dtype = getattr(column, "dtype", None)
-        if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
-            return list(dtype.categories)  # type: ignore[union-attr]  # of pandas, of polars
-        if is_arrow(column) and getattr(column.type, "ordered", False):
-            chunks = getattr(column, "chunks", [column])
-            return list(chunks[0].dictionary.to_pylist()) if chunks else None
-        return None
+        try:
+            pieces = zip(*self.batches(positions), strict=True)
+            return [joined(column) for column in pieces]
+        except NoRowsError:
+            if not allow_empty:
+                raise
+            return [pa.array([], pa.string()) for _ in positions]
+
+    def values(self, position: int, n_rows: int | None = None) -> list[Any]:
+        """Return a column as Python values, lists among them; of one in memory the first few."""
+        if self.raw is None:
+            return [value for piece in self.load([position]) for value in piece[0].to_pylist()]
+        column = self.raw(position)[:n_rows]
+        to_list = getattr(column, "to_pylist", None) or getattr(column, "to_list", None)
+        values = to_list() if to_list is not None else list(column)
+        return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
 
     def with_classes(self, names: list[str]) -> Table:
         """Return a table whose labels have these classes, in this order."""
-        order = {"label": names}
-        return replace(self, order_of=lambda position: order.get(self.names[position]))
 
-    def _without_rows(self) -> NoRowsError:
-        return NoRowsError("no-rows", table=self.title)
+        def load(positions: Sequence[int]) -> Iterator[Columns]:
+            for columns in self.load(positions):
+                yield [
+                    in_order(column, names) if self.names[i] == "label" else column
+                    for i, column in zip(positions, columns, strict=True)
+                ]
+
+        return replace(self, load=load)
 
 
-def _together(pieces: Sequence[Any]) -> Column:
-    """Join pieces of a column; whole numbers beside fractions become fractions, text wins."""
+def in_order(column: Any, order: list[str]) -> Any:
+    """Make an ordered dictionary of a column of text; values not in the order come after it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pa.array(order, column.type)
+    more = column.filter(pc.invert(pc.is_in(column, values))).unique().drop_null()
+    values = pa.concat_arrays([values, more])
+    return pa.DictionaryArray.from_arrays(pc.index_in(column, values), values, ordered=True)
+
+
+def arrays(
+    columns: Mapping[str, Any], source: Source = NOWHERE, *, frame: str = "pyarrow"
+) -> Table:
+    """Make a table of columns by name, of whatever kind."""
+    values = list(columns.values())
+    return _lazy(map(str, columns), values.__getitem__, source, frame)
+
+
+def _lazy(
+    names: Iterable[str],
+    column_at: Callable[[int], Any],
+    source: Source = NOWHERE,
+    frame: str = "pyarrow",
+) -> Table:
+    """Make a table of columns in memory, each of which becomes an Arrow array when it is read."""
+
+    def load(positions: Sequence[int]) -> Iterator[Columns]:
+        yield [to_arrow(known[i], column_at(i), source) for i in positions]
+
+    known = tuple(names)
+    return Table(known, load, source, frame, raw=column_at)
+
+
+def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Turn objects into columns, None where an object lacks a key.
+
+    >>> columns_of([{"task": "a"}, {"task": "b", "label": 1}])
+    {'task': ['a', 'b'], 'label': [None, 1]}
+    """
+    keys = dict.fromkeys(key for record in records for key in record)
+    return {key: [record.get(key) for record in records] for key in keys}
+
+
+def table_of(source: Any, row_names: Sequence[str], n_needed: int) -> Table:
+    """Make a table of a frame, columns by name, or rows.
+
+    `row_names` name the parts of a bare row; the first `n_needed` of them must be there.
+    """
+    if isinstance(source, Mapping):
+        return arrays(source)
+    frame = _of_frame(source)
+    if frame is not None:
+        return frame
+    if isinstance(source, bytes) or not isinstance(source, Iterable):
+        raise InputError("no-table", type=type(source).__name__)
+    if isinstance(source, np.ndarray):
+        _note_matrix(source)
+    rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return arrays(columns_of(rows))
+    for number, row in enumerate(rows, start=1):
+        is_row = isinstance(row, Sequence) and not isinstance(row, str | bytes)
+        if not is_row or not n_needed <= len(row) <= len(row_names):
+            parts = ", ".join(row_names[:n_needed])
+            raise InputError("bad-row", row=number, parts=parts, value=row)
+    width = max(map(len, rows), default=n_needed)
+    padded = ((*row, *(None,) * (width - len(row))) for row in rows)
+    columns = [list(column) for column in zip(*padded, strict=True)] or [[] for _ in range(width)]
+    return arrays(dict(zip(row_names, columns, strict=False)))
+
+
+def is_frame(source: Any) -> bool:
+    """Return whether a source is a frame, of whatever kind."""
+    attributes = ("collect_schema", "columns", "column_names", "schema")
+    return any(hasattr(source, name) for name in attributes)
+
+
+def is_column(value: object) -> bool:
+    """Return whether a value is a whole column rather than one label."""
+    if isinstance(value, list | np.ndarray | range) or hasattr(value, "__arrow_c_stream__"):
+        return True
+    return is_arrow(value) or type(value).__module__.partition(".")[0] == "pandas"
+
+
+def stripped(table: Table, columns: Columns) -> tuple[list[Column], int]:
+    """Strip spaces around the values of a text file; return also how many had some."""
+    import pyarrow.compute as pc
+
+    found = list(columns)
+    n_changed = 0
+    for i, column in enumerate(found if table.has_header else []):
+        if not is_text(column.type):
+            continue
+        n_spaced = pc.sum(pc.or_(*(f(column, pattern=" ") for f in (pc.starts_with, pc.ends_with))))
+        if n_spaced.as_py():
+            bare = pc.utf8_trim(column, characters=" ")  # line ends are in quotes, and meant
+            found[i] = pc.if_else(pc.equal(bare, ""), None, bare)
+            n_changed += n_spaced.as_py()
+    return found, n_changed
+
+
+def read_stripped(
+    table: Table, positions: Sequence[int], *, allow_empty: bool = False
+) -> list[Column]:
+    """Load some columns, without spaces around the values of a text file, which is reported."""
+    found, n_spaced = stripped(table, table.read(positions, allow_empty=allow_empty))
+    if n_spaced:
+        note("spaces-stripped", table=table.title, n=n_spaced)
+    return found
+
+
+def like(known: Ids, listed: Any, what: str) -> Column:
+    """Give ids listed separately the type of those in the table."""
     import pyarrow as pa
 
-    plain = [decoded(p) if pa.types.is_dictionary(p.type) else p for p in pieces]
-    kinds = {piece.type for piece in plain if piece.null_count < len(piece)}
-    if any(map(is_text, kinds)) and not all(map(is_text, kinds)):
-        plain = [piece.cast(pa.large_string()) for piece in plain]
-    parts = [pa.table([piece], ["column"]) for piece in plain]
-    return pa.concat_tables(parts, promote_options="permissive").column(0)
+    column = to_arrow(what, listed)
+    if not is_arrow(known.values):  # of responses made of rows
+        return column
+    try:
+        return column.cast(known.values.type)
+    except (pa.ArrowException, OverflowError):
+        kind = known.values.type
+        raise InputError("other-type-of-ids", what=what, type=kind, ids=Ids(column)) from None
+
+
+# Any column as an Arrow array
 
 
 def to_arrow(name: str, column: Any, source: Source = NOWHERE) -> Column:
-    """Make a column one plain Arrow array; what it cannot hold is refused.
+    """Make a column one Arrow array; what it cannot hold is refused, and so are lists.
 
     >>> to_arrow("task", ["b", "a", None, ""]).to_pylist()
     ['b', 'a', None, None]
@@ -141,118 +248,18 @@ def to_arrow(name: str, column: Any, source: Source = NOWHERE) -> Column:
         column = pa.array([column.as_py()])
     if not is_arrow(column):
         column = _from_values(name, column, source)
-    return _plain(name, column, source)
+    column = plain(column)
+    refuse_lists(name, column, source)
+    return column
 
 
-def arrays(columns: Mapping[str, Any], source: Source = NOWHERE) -> Table:
-    """Make a table of columns by name."""
-    values = list(columns.values())
-    names = tuple(map(str, columns))
-    return Table(names, lambda positions: [[values[i] for i in positions]], source)
-
-
-def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn objects into columns, None where an object lacks a key.
-
-    >>> columns_of([{"task": "a"}, {"task": "b", "label": 1}])
-    {'task': ['a', 'b'], 'label': [None, 1]}
-    """
-    keys = dict.fromkeys(key for record in records for key in record)
-    return {key: [record.get(key) for record in records] for key in keys}
-
-
-def table_of(source: Any, row_names: Sequence[str], n_needed: int) -> Table:
-    """Make a table of a frame, columns by name, or rows.
-
-    `row_names` name the parts of a bare row; the first `n_needed` of them must be there.
-    """
-    if isinstance(source, Mapping):
-        return arrays(source)
-    frame = _from_frame(source)
-    if frame is not None:
-        return frame
-    if isinstance(source, bytes) or not isinstance(source, Iterable):
-        raise InputError("no-table", type=type(source).__name__)
-    if isinstance(source, np.ndarray):
-        _note_matrix(source)
-    rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
-    if rows and all(isinstance(row, Mapping) for row in rows):
-        return arrays(columns_of(rows))
-    for number, row in enumerate(rows, start=1):
-        is_row = isinstance(row, Sequence) and not isinstance(row, str | bytes)
-        if not is_row or not n_needed <= len(row) <= len(row_names):
-            parts = ", ".join(row_names[:n_needed])
-            raise InputError("bad-row", row=number, parts=parts, value=row)
-    width = max(map(len, rows), default=n_needed)
-    padded = ((*row, *(None,) * (width - len(row))) for row in rows)
-    columns = [list(column) for column in zip(*padded, strict=True)] or [[] for _ in range(width)]
-    return arrays(dict(zip(row_names, columns, strict=False)))
-
-
-def values_of(column: Any) -> list[Any]:
-    """Return the values of a column of any kind as Python objects, lists for arrays in it."""
-    if is_arrow(column):
-        return list(column.to_pylist())
-    values = column.to_list() if hasattr(column, "to_list") else list(column)
-    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-
-
-def is_frame(source: Any) -> bool:
-    """Return whether a source is a frame, of whatever kind."""
-    attributes = ("collect_schema", "columns", "column_names", "schema")
-    return any(hasattr(source, name) for name in attributes)
-
-
-def is_column(value: object) -> bool:
-    """Return whether a value is a whole column rather than one label."""
-    if isinstance(value, list | np.ndarray | range) or hasattr(value, "__arrow_c_stream__"):
-        return True
-    return is_arrow(value) or type(value).__module__.partition(".")[0] == "pandas"
-
-
-def stripped(table: Table, columns: Iterable[Column]) -> list[Column]:
-    """Strip spaces around the values of a text file, and report how many had some."""
-    import pyarrow.compute as pc
-
-    found = list(columns)
-    n_changed = 0
-    for i, column in enumerate(found if table.has_header else []):
-        if is_text(column.type):
-            bare = pc.utf8_trim(column, characters=" ")  # line ends are in quotes, and meant
-            n = pc.sum(pc.not_equal(bare, column)).as_py() or 0
-            if n:
-                found[i] = pc.if_else(pc.equal(bare, ""), None, bare)
-                n_changed += n
-    if n_changed:
-        note("spaces-stripped", table=table.title, n=n_changed)
-    return found
-
-
-def needs_strip(table: Table, names: Iterable[Ids]) -> bool:
-    """Return whether any id of a text file has spaces around it, without a copy of the ids."""
-    import pyarrow.compute as pc
-
-    texts = (each.values for each in names if table.has_header)
-    return any(
-        bool(pc.any(test(values, pattern=" ")).as_py())
-        for values in texts
-        if is_text(values.type)
-        for test in (pc.starts_with, pc.ends_with)
-    )
-
-
-def like(known: Column, listed: Any, what: str) -> Column:
-    """Give ids listed separately the type of those in the table."""
+def refuse_lists(name: str, column: Column, source: Source, n_before: int = 0) -> None:
+    """Refuse a column of lists or objects as one of ids, labels or numbers."""
     import pyarrow as pa
 
-    column = to_arrow(what, listed)
-    if not is_arrow(known):  # of responses made of rows
-        return column
-    kind = getattr(known.type, "value_type", known.type)  # of a dictionary: its values
-    try:
-        return column.cast(kind)
-    except (pa.ArrowException, OverflowError):
-        raise InputError("other-type-of-ids", what=what, type=kind, ids=Ids(column)) from None
+    if pa.types.is_nested(column.type) and column.null_count < len(column):
+        row, value = next((i, v) for i, v in enumerate(column.to_pylist()) if v is not None)
+        raise InputError("no-id", column=name, value=value, where=source.where(n_before + row))
 
 
 def _from_values(name: str, column: Any, source: Source) -> Column:
@@ -262,16 +269,17 @@ def _from_values(name: str, column: Any, source: Source) -> Column:
     if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
         raise InputError("no-column", column=name, value=column)
     if getattr(column, "ndim", 1) != 1:
-        raise InputError("dimensions", column=name, n=column.ndim)
+        raise InputError("no-column", column=name, value=column)
+    unfit = (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeEncodeError)
     is_array = type(column).__module__.partition(".")[0] in ("numpy", "pandas")
     try:
         return pa.array(column if is_array else list(column), from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeEncodeError):
+    except unfit:
         pass  # values that are nothing in some library's way, or of several types
     values = [None if _is_nothing(value) else value for value in column]
     try:
         return pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeEncodeError) as error:
+    except unfit as error:
         raise _unfit(name, values, source, error, is_frame=hasattr(column, "dtype")) from None
 
 
@@ -281,37 +289,33 @@ def _unfit(
     """Say which values of a column Arrow cannot hold together."""
     if isinstance(error, UnicodeEncodeError):
         return half_character(error)
-    first: dict[str, int] = {}
+    first: dict[type, int] = {}
     for row, value in enumerate(values):
         if not is_missing(value):
-            first.setdefault(type(value).__name__, row)
+            first.setdefault(type(value), row)
         if isinstance(value, list | tuple | dict | set):
-            return _no_id(name, value, source, row)
-        if len(first) == 2:
-            (kind, row), (other, other_row) = first.items()
-            return InputError(
-                "mixed-types",
-                column=name,
-                where=source.where(row),
-                value=values[row],
-                type=kind,
-                other_where=source.where(other_row),
-                other=values[other_row],
-                other_type=other,
-                is_frame=is_frame,
-            )
-    row = next(iter(first.values()), 0)
-    return InputError("unfit-values", column=name, value=values[row], reason=error)
+            return InputError("no-id", column=name, value=value, where=source.where(row))
+    if len(first) < 2:
+        row = next(iter(first.values()), 0)
+        return InputError("unfit-values", column=name, value=values[row], reason=error)
+    (kind, row), (other_kind, other_row) = list(first.items())[:2]
+    return InputError(
+        "mixed-types",
+        column=name,
+        where=source.where(row),
+        value=values[row],
+        type=kind.__name__,
+        other_where=source.where(other_row),
+        other=values[other_row],
+        other_type=other_kind.__name__,
+        is_frame=is_frame,
+    )
 
 
 def half_character(error: UnicodeEncodeError) -> InputError:
     """Describe text that UTF-8 cannot hold."""
     text = error.object[max(0, error.start - 30) : error.start + 30]
     return InputError("half-character", text=text)
-
-
-def _no_id(name: str, value: Any, source: Source, row: int) -> InputError:
-    return InputError("no-id", column=name, value=value, where=source.where(row))
 
 
 def _is_nothing(value: Any) -> bool:
@@ -321,25 +325,27 @@ def _is_nothing(value: Any) -> bool:
     return isinstance(value, float | np.generic) and bool(value != value)
 
 
-def _plain(name: str, column: Any, source: Source) -> Column:
-    """Undo encodings, join chunks, and make NaN and empty text null."""
+def plain(column: Any) -> Column:
+    """Undo encodings, join chunks, and make NaN and empty text null.
+
+    Ordered dictionaries stay; their values are plain.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _plain(name, decoded(column), source)
+        if kind.ordered and isinstance(column, pa.ChunkedArray):
+            column = column.unify_dictionaries().combine_chunks()
+        if kind.ordered and len(column):
+            codes = column.indices.cast(pa.int32())
+            return pa.DictionaryArray.from_arrays(codes, plain(column.dictionary), ordered=True)
+        return plain(decoded(column))
     if pa.types.is_run_end_encoded(kind):
-        return _plain(name, pc.run_end_decode(column), source)
+        return plain(pc.run_end_decode(column))
     if isinstance(kind, pa.BaseExtensionType):
         texts = [None if value is None else str(value) for value in column.to_pylist()]
         return pa.array(texts, pa.string())
-    if pa.types.is_nested(kind):
-        values = column.to_pylist()
-        row = next((i for i, value in enumerate(values) if value is not None), None)
-        if row is None:
-            return pa.nulls(len(values), pa.string())
-        raise _no_id(name, values[row], source, row)
     column = _one_chunk(_as_sortable(column))
     if pa.types.is_floating(column.type):
         return _whole(pc.if_else(pc.is_nan(column), None, column))
@@ -347,6 +353,30 @@ def _plain(name: str, column: Any, source: Source) -> Column:
         is_empty = pc.equal(column, "")
         return pc.if_else(is_empty, None, column) if pc.any(is_empty).as_py() else column
     return column
+
+
+def decoded(column: Any) -> Any:
+    """Replace codes by values; by hand, as Arrow cannot cast every type of dictionary."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    kind = _sortable(column.type.value_type)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    values = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
+    return pa.chunked_array(values, type=kind)
+
+
+def joined(pieces: Columns) -> Column:
+    """Join pieces of a column; whole numbers beside fractions become fractions, text wins."""
+    import pyarrow as pa
+
+    values = [decoded(piece) for piece in pieces]
+    kinds = {piece.type for piece in values if piece.null_count < len(piece)}
+    if any(map(is_text, kinds)) and not all(map(is_text, kinds)):
+        values = [piece.cast(pa.large_string()) for piece in values]
+    parts = [pa.table([piece], ["column"]) for piece in values]
+    return plain(pa.concat_tables(parts, promote_options="permissive").column(0))
 
 
 def _whole(column: Any) -> Any:
@@ -358,16 +388,6 @@ def _whole(column: Any) -> Any:
         return column
     is_whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), EXACT))
     return column.cast(pa.int64()) if pc.all(is_whole).as_py() else column
-
-
-def decoded(column: Any) -> Any:
-    """Replace codes by values; by hand, as Arrow cannot cast every type of dictionary."""
-    import pyarrow as pa
-
-    kind = _sortable(column.type.value_type)
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    values = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
-    return pa.chunked_array(values, type=kind)
 
 
 def _as_sortable(column: Any) -> Any:
@@ -403,34 +423,51 @@ def _one_chunk(column: Any) -> Any:
     return column.combine_chunks()
 
 
-def _from_frame(source: Any) -> Table | None:
+# Frames
+
+
+def _of_frame(source: Any) -> Table | None:
     """Make a table of a frame of any kind; None where it is not a frame."""
-    kind = type(source).__module__.partition(".")[0]
-    if kind == "datasets":
-        source = _from_dataset(source)
-    if kind == "pandas" and hasattr(source, "columns"):
-        return _from_pandas(source)
-    if kind == "polars" and hasattr(source, "collect_schema"):
-        frame = source.collect() if hasattr(source, "collect") else source
-        names = tuple(frame.columns)
-        return Table(names, lambda places: [[frame.to_series(i) for i in places]], frame="polars")
-    if not hasattr(source, "__arrow_c_stream__"):
-        return None
     import pyarrow as pa
 
+    kind = type(source).__module__.partition(".")[0]
+    if kind == "pandas" and hasattr(source, "columns"):
+        return _of_pandas(source)
+    if kind == "polars" and hasattr(source, "collect_schema"):
+        frame = source.collect() if hasattr(source, "collect") else source
+        return _lazy(frame.columns, frame.to_series, frame="polars")
     try:
-        table = pa.table(source)
+        if kind == "datasets":
+            table = _of_dataset(source)
+        elif hasattr(source, "__arrow_c_stream__"):
+            table = pa.table(source)
+        else:
+            return None
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError("no-frame", type=type(source).__name__, reason=error) from None
-    return Table(tuple(table.column_names), lambda places: [[table.column(i) for i in places]])
+    return _lazy(table.column_names, table.column)
 
 
-def _from_dataset(source: Any) -> Any:
+def _of_pandas(frame: Any) -> Table:
+    """Make a table of the columns and of the named levels of the index."""
+    names = [str(name) for name in frame.columns]
+    levels = [level for level in frame.index.names if level is not None and str(level) not in names]
+
+    def column(i: int) -> Any:
+        if i < len(names):
+            return frame.iloc[:, i]
+        return frame.index.get_level_values(levels[i - len(names)])
+
+    return _lazy([*names, *map(str, levels)], column, frame="pandas")
+
+
+def _of_dataset(source: Any) -> Any:
     """Return a dataset of Hugging Face as an Arrow table with names of classes."""
     if hasattr(source, "keys"):
-        raise InputError("several-splits", splits=list(source.keys()))
+        splits = ", ".join(map(repr, source.keys()))
+        raise TypeError(f"it has several splits, {splits}: pass one of them")
     if not hasattr(source, "with_format") or not hasattr(source, "__len__"):
-        raise InputError("dataset-stream")
+        raise TypeError("it is a stream: load it whole, or write it to Parquet")
     return with_class_names(source.with_format("arrow")[:], class_names(source))
 
 
@@ -439,24 +476,18 @@ def class_names(source: Any) -> dict[str, list[str]]:
 
     `source` is one of its datasets, or the schema of a Parquet file; anything else has none.
     """
-    metadata = getattr(source, "metadata", None)
-    if isinstance(metadata, Mapping) and metadata.get(b"huggingface"):
-        try:
-            features = json.loads(metadata[b"huggingface"])["info"]["features"]
-        except (ValueError, KeyError, TypeError):
-            return {}
-        dicts = ((key, each) for key, each in features.items() if isinstance(each, dict))
-        inner = {key: each.get("feature", each) for key, each in dicts}
-        return {
-            key: list(each["names"])
-            for key, each in inner.items()
-            if isinstance(each, dict) and each.get("_type") == "ClassLabel" and each.get("names")
-        }
-    if type(source).__module__.partition(".")[0] != "datasets":
-        return {}
-    named = (getattr(source, "features", None) or {}).items()
-    found = {key: getattr(getattr(each, "feature", each), "names", None) for key, each in named}
-    return {key: list(names) for key, names in found.items() if names}
+    features: Any = {}
+    if type(source).__module__.partition(".")[0] == "datasets":
+        features = source.features.to_dict()
+    else:
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            features = json.loads(source.metadata[b"huggingface"])["info"]["features"]
+    found = {}
+    for column, kind in features.items():
+        of_each = kind.get("feature", kind) if isinstance(kind, dict) else None  # of a list
+        if isinstance(of_each, dict) and of_each.get("_type") == "ClassLabel":
+            found[column] = list(of_each.get("names") or ())
+    return {column: names for column, names in found.items() if names}
 
 
 def with_class_names(table: Any, names: Mapping[str, list[str]]) -> Any:
@@ -466,43 +497,20 @@ def with_class_names(table: Any, names: Mapping[str, list[str]]) -> Any:
     """
     import pyarrow as pa
 
-    def named(value: Any, of: list[str]) -> Any:
+    def named(value: Any) -> Any:
         if isinstance(value, list):
-            return [named(one, of) for one in value]
+            return [named(one) for one in value]
         if not isinstance(value, int) or value >= len(of):
             return value
         return of[value] if value >= 0 else None
 
-    for i, column in enumerate(table.column_names):
-        if column not in names:
-            continue
-        of = names[column]
-        values = table.column(i).to_pylist()
-        if any(isinstance(value, list) for value in values):
-            made = pa.array([named(value, of) for value in values])
-        else:
-            codes = pa.array([None if v is None or v < 0 else v for v in values], pa.int32())
-            made = pa.DictionaryArray.from_arrays(codes, pa.array(of, pa.string()), ordered=True)
-        table = table.set_column(i, column, made)
+    for name, of in names.items():
+        if name in table.column_names:
+            made = pa.array([named(value) for value in table.column(name).to_pylist()])
+            if not pa.types.is_nested(made.type):
+                made = in_order(made.cast(pa.string()), of)
+            table = table.set_column(table.column_names.index(name), name, made)
     return table
-
-
-def _from_pandas(frame: Any) -> Table:
-    """Make a table of the columns and of the named levels of the index."""
-    names = [str(name) for name in frame.columns]
-    levels = {
-        str(name): level
-        for level, name in enumerate(frame.index.names)
-        if name is not None and str(name) not in names
-    }
-
-    found = list(levels.values())
-
-    def column(i: int) -> Any:
-        own = i < len(names)
-        return frame.iloc[:, i] if own else frame.index.get_level_values(found[i - len(names)])
-
-    return Table((*names, *levels), lambda at: [[column(i) for i in at]], frame="pandas")
 
 
 def _note_matrix(rows: np.ndarray[Any, Any]) -> None:

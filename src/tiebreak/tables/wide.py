@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.data.ids import as_list
 from tiebreak.errors import InputError, note
 from tiebreak.tables.columns import LABEL, TASK, WORKER, positions_for
 from tiebreak.tables.source import RecordFinder
@@ -23,21 +22,21 @@ from tiebreak.wording import Source
 
 MOST_CLASSES = 50  # of a table that is taken to be wide without being asked
 FEW_ROWS = 10  # below, as many classes as rows say nothing
+Workers = Mapping[str, list[Any]]  # what each worker answered, None where nothing
 
 
-def is_wide_array(source: Any) -> bool:
+def has_gaps(source: Any) -> bool:
     """Return whether a source is an N × M array with gaps, which can only be wide."""
-    if not isinstance(source, np.ndarray) or source.ndim != 2:
-        return False
-    return source.dtype.kind == "f" and bool(np.isnan(source).any())
+    is_matrix = isinstance(source, np.ndarray) and source.ndim == 2 and source.dtype.kind == "f"
+    return is_matrix and bool(np.isnan(source).any())
 
 
-def array_to_long(source: np.ndarray[Any, Any]) -> Table:
-    """Make a long table of an N × M array: tasks and workers are numbered from 0, NaN is a gap."""
+def matrix_table(source: np.ndarray[Any, Any]) -> Table:
+    """Make a table of an N × M array: workers are numbered from 0, NaN is a gap."""
     if source.ndim != 2 or not source.size:
         raise InputError("wide-shape", shape=source.shape)
-    workers = {str(j): source[:, j].tolist() for j in range(source.shape[1])}
-    return _melted(arrays(workers, Source("The array")), None, workers)
+    columns = {str(j): source[:, j].tolist() for j in range(source.shape[1])}
+    return arrays(columns, Source("The array"))
 
 
 def to_long(
@@ -48,21 +47,17 @@ def to_long(
     `chosen` are the columns of workers; None: all others are.
     """
     position = _task_position(table, columns)
-    names = _others(table, position)
-    if len(set(names)) < len(names):
-        raise InputError("wide-names-alike", table=table.title)
+    names = _workers_beside(table, position)
     if not names:
         raise InputError("wide-without-workers", table=table.title)
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise InputError(
+            "columns-alike", table=table.title, column=twice[0], n=names.count(twice[0])
+        )
     for name in chosen or ():
         if name not in names:
-            is_task = name in table.names
-            raise InputError(
-                "wide-column",
-                table=table.title,
-                column=name,
-                columns=table.names,
-                is_task=is_task,
-            )
+            raise _no_column(table, name, "worker")
     workers = _read(table, chosen or names)
     if chosen is None:
         shared = _sharing(workers)
@@ -86,7 +81,7 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> Table | None:
     if "task" not in columns and len(positions_for(table, TASK)) != 1:
         return None
     position = _task_position(table, columns)
-    names = _others(table, position)
+    names = _workers_beside(table, position)
     if len(set(names)) < len(names):
         return None
     try:
@@ -103,42 +98,47 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> Table | None:
     return _melted(table, position, {name: workers[name] for name in shared})
 
 
-def _others(table: Table, position: int | None) -> list[str]:
+def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
+    """Return which column holds the task; None where rows are numbered instead."""
+    wanted = columns.get("task")
+    if wanted is not None:
+        if str(wanted) not in table.names:
+            raise _no_column(table, str(wanted), "task")
+        return table.names.index(str(wanted))
+    found = positions_for(table, TASK)
+    return found[0] if found else 0 if table.has_header else None
+
+
+def _no_column(table: Table, name: str, role: str) -> InputError:
+    fields = {"table": table.title, "column": name, "role": role, "columns": table.names}
+    return InputError("no-such-column", **fields, meant=None)
+
+
+def _workers_beside(table: Table, position: int | None) -> list[str]:
     return [name for i, name in enumerate(table.names) if i != position]
 
 
-def _sharing(workers: Mapping[str, list[Any]]) -> list[str]:
+def _read(table: Table, names: Sequence[str]) -> Workers:
+    columns = table.read([table.names.index(name) for name in names])
+    return {name: column.to_pylist() for name, column in zip(names, columns, strict=True)}
+
+
+def _sharing(workers: Workers) -> list[str]:
     """Return the columns with a value that another has: texts and dates are no workers."""
     values = {name: set(filter(_is_given, column)) for name, column in workers.items()}
     n_columns = Counter(value for given in values.values() for value in given)
     return [name for name, given in values.items() if any(n_columns[v] > 1 for v in given)]
 
 
-def _read(table: Table, names: Sequence[str]) -> dict[str, list[Any]]:
-    columns = table.read([table.names.index(name) for name in names])
-    return dict(zip(names, map(as_list, columns), strict=True))
-
-
-def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
-    """Return which column holds the task; None where rows are numbered instead."""
-    wanted = columns.get("task")
-    if wanted is not None:
-        if str(wanted) not in table.names:
-            raise InputError("wide-no-task", table=table.title, column=str(wanted))
-        return table.names.index(str(wanted))
-    found = positions_for(table, TASK)
-    return found[0] if found else 0 if table.has_header else None
-
-
-def _melted(table: Table, position: int | None, workers: Mapping[str, list[Any]]) -> Table:
+def _melted(table: Table, position: int | None, workers: Workers) -> Table:
     name = table.title
     n_rows = len(next(iter(workers.values())))
-    tasks = range(n_rows) if position is None else as_list(table.read([position])[0])
+    tasks = range(n_rows) if position is None else table.read([position])[0].to_pylist()
     n_repeated = n_rows - len(set(tasks))
     if n_repeated:
         raise InputError("wide-task-twice", table=name, n=n_repeated)
     rows = [
-        (i, worker, _whole(values[i]))
+        (i, worker, values[i])
         for i in range(n_rows)
         for worker, values in workers.items()
         if _is_given(values[i])
@@ -160,8 +160,3 @@ def _melted(table: Table, position: int | None, workers: Mapping[str, list[Any]]
 
 def _is_given(value: Any) -> bool:
     return value is not None and value == value
-
-
-def _whole(value: Any) -> Any:
-    """Undo what a gap does to a column of whole numbers: 3.0 is 3."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value

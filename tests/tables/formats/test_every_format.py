@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import tiebreak as tb
 from tiebreak.cli.app import app
-from tiebreak.tables.formats import FORMATS, find
+from tiebreak.tables.formats import FORMATS, format_of
 from tiebreak.tables.formats.records import Format
-from tiebreak.tables.plain import Head
+from tiebreak.tables.plain import Head, open_source
 from tiebreak.tables.read import OWN_COLUMNS
 
 PEOPLE = ("ann", "bob", "cat")
@@ -89,7 +89,7 @@ def test_the_name_of_a_file_does_not_matter(data: Path, tmp_path: Path, name: st
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_format_is_known_by_content(data: Path, name: str) -> None:
-    found = find(data / name).format
+    found = format_of(open_source(data / name), None)
     assert (found.name if found else None) == CASES[name][0]
 
 

@@ -10,45 +10,22 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from tiebreak.errors import InputError, OptionError
-from tiebreak.tables.columns import RESPONSES
 from tiebreak.tables.formats import annotation, judges, lists
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
 from tiebreak.tables.formats.records import Entries, Entry, Format, Imported, Rows
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Found, KeepText, Opened, open_content, open_frame
+from tiebreak.tables.plain import KeepText, Opened, open_source
 from tiebreak.tables.source import FORMATS as PLAIN
-from tiebreak.tables.source import Content, TableFiles, opened
 
 __all__ = ["FORMATS", "find", "read_format", "read_texts", "records_of"]
 
 FORMATS: tuple[Format, ...] = (*annotation.FORMATS, *judges.FORMATS, *lists.FORMATS)
-WIDE = "wide"
 
 
-def find(source: Any, asked: str | None = None) -> Found:
+def find(source: Any, asked: str | None = None) -> Opened:
     """Open a source and find its format; a plain table has none."""
-    source = source if isinstance(source, Opened) else opened(source)
-    plain = asked if asked is not None and asked.lower() in PLAIN else None
-    if not isinstance(source, TableFiles):
-        first = open_one(source, plain)
-        return Found(first.name, first, format_of(first, asked), lambda: iter([first]))
-    _, content = next(source.contents())
-    first = open_content(content, plain)
-    return Found(
-        source.name,
-        first,
-        format_of(first, asked),
-        lambda: (open_content(content, plain) for _, content in source.contents()),
-    )
-
-
-def open_one(source: Any, plain: str | None = None) -> Opened:
-    """Open one file, or what is no file."""
-    if isinstance(source, Opened):
-        return source
-    if isinstance(source, Content):
-        return open_content(source, plain)
-    return open_frame(source, RESPONSES.names, len(RESPONSES.needed))
+    opened = open_source(source, asked if asked is not None and asked.lower() in PLAIN else None)
+    return opened._replace(format=format_of(opened, asked))
 
 
 def format_of(file: Opened, asked: str | None) -> Format | None:
@@ -56,18 +33,18 @@ def format_of(file: Opened, asked: str | None) -> Format | None:
     if asked is None:
         head = file.head
         return None if head is None else next((f for f in FORMATS if f.looks_like(head)), None)
-    if asked.lower() in (*PLAIN, WIDE):
+    if asked.lower() in PLAIN:
         return None
     for known in FORMATS:
         if asked.lower() == known.name:
             if file.head is None:
                 raise InputError("no-records-of-format", file=file.name, format=asked)
             return known
-    raise OptionError.unknown("format", asked, (*PLAIN, WIDE, *(form.name for form in FORMATS)))
+    raise OptionError.unknown("format", asked, (*PLAIN, "wide", *(form.name for form in FORMATS)))
 
 
 def read_format(
-    found: Found, options: ReadingOptions, keep_text: KeepText | None = None
+    found: Opened, options: ReadingOptions, keep_text: KeepText | None = None
 ) -> Imported:
     """Read the answers of a tool's file, or of several as if they were one."""
     rows = Rows(found.name, "", options, keep_text)
@@ -104,18 +81,18 @@ def mixed(tool: str, form: Format, plain: str) -> InputError:
     return InputError("tool-and-table", file=tool, format=form.title, plain=plain)
 
 
-def records_of(found: Found, asked: str | None = None) -> Iterator[Entry]:
+def records_of(found: Opened, asked: str | None = None) -> Iterator[Entry]:
     """Yield the records of a tool's file, or of several."""
     for _, _, records in _each(found, asked):
         yield from records()
 
 
-def _each(found: Found, asked: str | None) -> Iterator[tuple[Opened, Format, Entries]]:
+def _each(found: Opened, asked: str | None) -> Iterator[tuple[Opened, Format, Entries]]:
     """Yield the file, or each of several, with its format, which all must have."""
     for each in found.files():
         form = format_of(each, asked)
         if form is None and found.format is not None:
-            raise mixed(found.name, found.format, each.name)
+            raise mixed(next(found.files()).name, found.format, each.name)
         if form is None or each.records is None:
             raise InputError("no-records-of-format", file=each.name, format=asked)
         yield each, form, _entries(each.records)
