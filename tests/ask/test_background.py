@@ -69,7 +69,7 @@ def test_next_and_progress_never_fit(
 def test_no_question_is_on_two_screens(desk: Desk) -> None:
     people = [desk.session(f"p{number}") for number in range(12)]
     shown = [session.next() for session in people]
-    subjects = [desk.subject(each) for each in shown if each is not None]
+    subjects = [each.subject for each in shown if each is not None]
     assert len(set(subjects)) == len(people)
 
 
@@ -80,8 +80,8 @@ def test_a_sitting_that_goes_on_keeps_its_question(desk: Desk) -> None:
     assert first is not None
     assert other is not None
     assert again is not None
-    assert desk.subject(again) == desk.subject(first)
-    assert desk.subject(other) != desk.subject(first)
+    assert again.subject == first.subject
+    assert other.subject != first.subject
 
 
 def test_when_all_is_asked_it_waits_for_the_worker_and_then_ends(desk: Desk, three: Crowd) -> None:
@@ -153,11 +153,11 @@ def test_a_lease_that_is_over_shows_another_question_where_it_was_answered(
     taken = bob.next()
     assert first is not None
     assert taken is not None
-    assert desk.subject(first) == desk.subject(taken)  # over at once
+    assert first.subject == taken.subject  # over at once
     bob.answer(taken, taken.choices[0])
     after = ann.next()
     assert after is not None
-    assert desk.subject(after) != desk.subject(first)
+    assert after.subject != first.subject
 
 
 def test_a_label_set_by_hand_holds_against_many_and_can_be_undone(desk: Desk, three: Crowd) -> None:

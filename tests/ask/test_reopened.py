@@ -130,8 +130,8 @@ def test_a_kill_between_any_two_writes_changes_no_label(
     writing: Any = vars(Storage)["writing"]
 
     @contextmanager
-    def write_and_copy(storage: Storage) -> Iterator[None]:
-        with writing(storage):
+    def write_and_copy(storage: Storage, **options: bool) -> Iterator[None]:
+        with writing(storage, **options):
             yield
         if storage.path == path:
             copies.append(copied(path).rename(tmp_path / f"{len(copies)}.db"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TextIO, TypeVar
 
 import typer
@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from tiebreak.ask.log import UNSURE
-from tiebreak.ask.results import Choices, Contradiction, Progress, Question, choices_of
+from tiebreak.ask.results import Choices, Contradiction, Progress, Question, Vote, choices_of
 from tiebreak.ask.session import Session
 from tiebreak.wording import printable
 
@@ -87,35 +87,35 @@ class Conversation:
 
     def __init__(self, session: Session, keys: Keys, out: Console) -> None:
         self._session = session
+        self._desk = session.desk
         self._keys = keys
         self._out = out
-        self._shown: Question | None = None
-        self._goes_on = True
 
     def run(self) -> None:
-        """Hold the conversation."""
         self._out.print(OPENING)
-        if self._session.desk.background is not None:
+        if self._desk.background is not None:
             with self._out.status("fitting"):
-                self._session.desk.start()
+                self._desk.start()
         waiting = self._in_turn(self._session.contradiction)
-        if waiting is not None:
-            self._settle(waiting)
-        while self._goes_on and (question := self._next()) is not None:
-            if question is not self._shown:
+        goes_on = waiting is None or self._settle(waiting)
+        shown = None
+        while goes_on and (question := self._next()) is not None:
+            if question is not shown:
                 self._show(question)
-            choices = choices_of(question)
-            key = self._read_choice(choices)
-            self._do(question, choices.commands.get(key), choices.by_key.get(key))
+                shown = question
+            goes_on = self._do(question)
 
-    def _do(self, question: Question, command: str | None, says: Hashable) -> None:
-        """Do what a key asks for: a command, or an answer."""
+    def _do(self, question: Question) -> bool:
+        """Do what the next key asks for, a command or an answer; return whether to go on."""
+        choices = choices_of(question)
+        key = self._read_choice(choices)
+        command = choices.commands.get(key)
         if command is None or command == "can't tell":
-            answer = self._change(self._session.answer, question, UNSURE if command else says)
+            says = UNSURE if command else choices.by_key[key]
+            answer = self._change(self._session.answer, question, says)
             self._out.print(f"  {printable(str(answer.says))}", style="bold")
-            if answer.contradiction is not None:
-                self._settle(answer.contradiction)
-        elif command == "skip":
+            return answer.contradiction is None or self._settle(answer.contradiction)
+        if command == "skip":
             self._in_turn(self._session.skip, question)
             self._out.print("  skipped")
         elif command == "undo":
@@ -124,23 +124,22 @@ class Conversation:
             self._out.print(f"  {said}")
         elif command == "votes":
             for task in question.tasks:
-                self._out.print(f"  {printable(str(task))}: {self._votes_of(task)}")
+                self._out.print(f"  {printable(str(task))}: {_in_line(self._session.votes(task))}")
         elif command == "whole texts":
             self._show(question, whole=True)
         elif command == "help":
             self._out.print(HELP)
-        else:
-            self._goes_on = False
+        return command != "quit"
 
     def _in_turn(self, do: Callable[..., T], *arguments: Any) -> T:
         """Do something with the session while the worker thread does not use it."""
-        with self._session.desk.lock:
+        with self._desk.lock:
             return do(*arguments)
 
     def _change(self, do: Callable[..., T], *arguments: Any) -> T:
         """Record something, and let the worker know."""
         made = self._in_turn(do, *arguments)
-        self._session.desk.wake(self._session.who)
+        self._desk.wake(self._session.who)
         return made
 
     def _next(self) -> Question | None:
@@ -160,14 +159,12 @@ class Conversation:
         first = sorted({key[0] for key in choices.by_key if len(key) > 1})
         while True:
             key = self._read([*single, *first, *choices.commands])
-            if key not in first:
-                return key
-            while len(key) < choices.width:
+            while key[0] in first and len(key) < choices.width:
                 digit = self._read(list("0123456789"))
                 if digit == "q":  # no more keys
                     return digit
                 key += digit
-            if key in choices.by_key:
+            if key in choices.by_key or key in choices.commands:
                 return key
             last = max(int(each) for each in choices.by_key if each.isdigit())
             self._out.print(f"{key} is not a class here; the numbers go to {last}")
@@ -181,67 +178,52 @@ class Conversation:
                 self._out.print(f"{printable(key)} is not a key here; one of: {' '.join(allowed)}")
         return "q"
 
-    def _settle(self, found: Contradiction) -> None:
-        """Show a contradiction and let the person choose what to undo."""
+    def _settle(self, found: Contradiction) -> bool:
+        """Show a contradiction and let the person choose what to undo; return whether to go on."""
         earlier = found.earlier[:EARLIER]
         self._keys.forget()
         self._out.print(f"This contradicts what was said before: {printable(found.chain)}.")
-        for number, answer in enumerate(earlier, start=1):
+        by_key = {str(number): answer for number, answer in enumerate(earlier, start=1)}
+        for number, answer in by_key.items():
             said = f"{printable(str(answer))}  ({printable(answer.who)}, {answer.at})"
             self._out.print(f"  {number}  {said}")
         undo_one = f"1–{len(earlier)} undo an earlier one   " if len(earlier) > 1 else ""
         undo_one = "1 undo the earlier one   " if len(earlier) == 1 else undo_one
         self._out.print(f"u undo this answer   {undo_one}k keep all: answers may then be wrong")
-        numbers = [str(number) for number in range(1, len(earlier) + 1)]
-        key = self._read(["u", "k", *numbers, "q"])
+        key = self._read(["u", "k", *by_key, "q"])
         if key == "k":
             self._change(self._session.keep, found.answer)
             self._out.print("  kept")
-        elif key == "q":
-            self._goes_on = False
-        else:
-            which = found.answer if key == "u" else earlier[int(key) - 1]
-            undone = self._change(self._session.undo, which)
+        elif key != "q":
+            undone = self._change(self._session.undo, by_key.get(key, found.answer))
             self._out.print(f"  undone: {printable(str(undone))}" if undone else "")
+        return key != "q"
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
         self._keys.forget()  # a key struck before this is seen answers nothing
-        self._out.print()
         progress = self._in_turn(self._session.progress)
+        self._out.print()
         self._out.print(status_line(progress, question.gain), style="bold")
         self._out.print(_panel(question.left, question.left_text, whole=whole))
         if question.right is not None:
             self._out.print(_panel(question.right, question.right_text, whole=whole))
-        choices = choices_of(question)
+        job, choices = self._desk.job, choices_of(question)
+
+        def named(name: Hashable, before: str, after: str = "") -> str:
+            text = job.class_text(name)
+            meaning = "" if text is None else f"{before}{printable(text)}{after}"
+            return f"{printable(str(name))}{meaning}"
+
         asks = "which class?"
         if question.kind == "same":
-            asks = f"{self._session.desk.job.wording or 'same class'}?"
+            asks = f"{job.wording or 'same class'}?"
         elif question.kind == "is":
-            text = self._session.desk.job.class_text(question.label)
-            meaning = "" if text is None else f" ({printable(text)})"
-            asks = f"is this {printable(str(question.label))}{meaning}?"
+            asks = f"is this {named(question.label, ' (', ')')}?"
         else:
-            self._list_classes(choices)
+            for name in question.choices:
+                keys = " ".join(choices.keys_of(name)).ljust(choices.width + 2)
+                self._out.print(f"  {keys} {named(name, ': ')}")
         self._out.print(f"{asks}  {choices.prompt()}")
-        self._shown = question
-
-    def _list_classes(self, choices: Choices) -> None:
-        for key, name in choices.by_key.items():
-            if key.isdigit():
-                text = self._session.desk.job.class_text(name)
-                letter = next((k for k, n in choices.by_key.items() if n == name and k != key), "")
-                keys = f"{key} {letter}".ljust(choices.width + 2)
-                meaning = "" if text is None else f": {printable(text)}"
-                self._out.print(f"  {keys} {printable(str(name))}{meaning}")
-
-    def _votes_of(self, task: Hashable) -> str:
-        votes = self._session.votes(task)
-        by_label = Counter(vote.label for vote in votes).most_common()
-        shown = [
-            f"{printable(str(label))} {n} ({_few([v.worker for v in votes if v.label == label])})"
-            for label, n in by_label
-        ]
-        return " · ".join(shown) or "no votes"
 
 
 def status_line(progress: Progress, gain: float) -> str:
@@ -268,18 +250,21 @@ def in_words(gain: float) -> str:
 
 
 def _panel(task: Hashable, text: str | None, *, whole: bool) -> Panel:
-    name = printable(str(task))
+    name = Text(printable(str(task)))
     if text is None:
-        return Panel(Text(name))
-    body = printable(text)
-    more = ""
+        return Panel(name)
+    body, more = printable(text), ""
     if len(body) > LONG and not whole:
         more = f"{len(body) - LONG:,} more characters: t shows all"
         body = body[:LONG] + " …"
-    return Panel(Text(body), title=Text(name), title_align="left", subtitle=Text(more))
+    return Panel(Text(body), title=name, title_align="left", subtitle=Text(more))
 
 
-def _few(workers: list[Any]) -> str:
-    shown = ", ".join(printable(str(worker)) for worker in workers[:FEW])
-    n_more = len(workers) - FEW
-    return f"{shown} and {n_more:,} more" if n_more > 0 else shown
+def _in_line(votes: Sequence[Vote]) -> str:
+    """Return votes by label, the most frequent first, each with a few workers."""
+    shown = []
+    for label, n in Counter(vote.label for vote in votes).most_common():
+        workers = [printable(str(vote.worker)) for vote in votes if vote.label == label]
+        more = f" and {n - FEW:,} more" if n > FEW else ""
+        shown.append(f"{printable(str(label))} {n} ({', '.join(workers[:FEW])}{more})")
+    return " · ".join(shown) or "no votes"

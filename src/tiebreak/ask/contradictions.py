@@ -105,7 +105,6 @@ def contradiction(job: Job, chains: AnswerChains, log: Log, event: Event) -> Con
 
 
 def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Answer:
-    """Return an event in the caller's ids."""
     label = None if event.label is None else job.class_name(event.label)
     return Answer(
         event.id,
@@ -178,5 +177,4 @@ def _links(job: Job, events: Sequence[Event]) -> Links:
 
 
 def _hard_links(links: Links) -> Links:
-    """Return the links without weight."""
     return links if links.weight is None else links.select(np.isnan(links.weight))

@@ -33,7 +33,7 @@ from tiebreak.ask.contradictions import AnswerChains, as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
 from tiebreak.ask.fitting import Background, Fits, SessionFit, new_model
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Log, Subject
+from tiebreak.ask.log import Log
 from tiebreak.ask.results import Answer, Finished, Progress, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.data.gold import Gold
@@ -269,7 +269,7 @@ class Desk:
 
     def choose(
         self, n: int, who: str | None = None, fit: SessionFit | None = None
-    ) -> list[tuple[Subject, Offer]]:
+    ) -> list[Question]:
         """Choose n questions, the best first; none where nothing is worth asking.
 
         Without `who` they are for the only one who answers, or for anybody; without `fit`, by a fit
@@ -292,7 +292,7 @@ class Desk:
             found = choose_questions(fit.model, state, n, self.kinds, costs, self.rng)
             if max((offer.gain for offer in found), default=0.0) > LEAST_GAIN:
                 offers = found
-        return [(self.job.subject(*offer[:4]), offer) for offer in offers]
+        return [self.job.question(offer) for offer in offers]
 
     def costs(self, who: str | None) -> Costs:
         """Return what each kind of question costs: as given, or as long as it takes this person.
@@ -312,10 +312,6 @@ class Desk:
         if "vote" not in self.kinds or isinstance(vote, Mapping):
             return costs
         return {**costs, "vote": {who: float(vote)}}  # votes are asked of this person only
-
-    def subject(self, question: Question) -> Subject:
-        """Return what a question is about, as the file has it."""
-        return self.job.subject(question.kind, question.left, question.right, question.label)
 
     # What is recorded
 

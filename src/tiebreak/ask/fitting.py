@@ -29,8 +29,9 @@ import numpy as np
 
 from tiebreak.ask.evidence import FitInputs, LinkRate, believed, fallible, trusted
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, Log, Snapshot, Subject
+from tiebreak.ask.log import Event, Log, Snapshot
 from tiebreak.ask.people import Weighed
+from tiebreak.ask.results import Question
 from tiebreak.ask.storage import FitPoint, Storage
 from tiebreak.errors import (
     ConvergenceWarning,
@@ -45,7 +46,6 @@ from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.kernels.layout import Floats
 from tiebreak.life import model_file
 from tiebreak.options import ExactLinkOptions
-from tiebreak.selection.questions import Offer
 from tiebreak.selection.state import own_probabilities
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Background:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._wish = threading.Condition(desk.lock)
-        self.chosen: list[tuple[Subject, Offer]] = []  # the best first; hold `desk.lock`
+        self.chosen: list[Question] = []  # the best first; hold `desk.lock`
         self._chosen_at = -1  # the last event that was known when questions were chosen
         self._is_short = False  # somebody found nothing: choose again
         self._people: set[str] = set()
@@ -303,12 +303,11 @@ class Background:
     def work_once(self) -> bool:
         """Wait for something to do, and do it; False: it is over."""
         with self._wish:
-            while not self._has_work():
-                self._wish.wait(self._patience())
+            while (rest := self._rest()) != 0.0:
+                self._wish.wait(rest)
             if self._closes:
                 return False
-            finals = self._finals
-            self._finals = []
+            finals, self._finals = self._finals, []
             self._is_short = False
             self._desk.catch_up()
             now = self._desk.log.snapshot()
@@ -321,18 +320,12 @@ class Background:
         self.choose_by(fit, now)
         return True
 
-    def _has_work(self) -> bool:
-        if self._closes or self._finals or self._is_short:
-            return True
-        return self._n_new() > 0 and self._patience() == 0.0
-
-    def _n_new(self) -> int:
-        fit = self._desk.fits.made
-        return self._desk.log.last - (fit.known.seen if fit is not None else 0)
-
-    def _patience(self) -> float | None:
+    def _rest(self) -> float | None:
         """Return for how many seconds the worker still rests; None: nothing is new."""
-        n_new = self._n_new()
+        if self._closes or self._finals or self._is_short:
+            return 0.0
+        fit = self._desk.fits.made
+        n_new = self._desk.log.last - (fit.known.seen if fit is not None else 0)
         if not n_new:
             return None
         times = REST if n_new >= self._desk.batch else LONG_REST
@@ -345,7 +338,7 @@ class Background:
             answered = self._desk.log.answered()
         while True:
             chosen = self._desk.choose(n, fit=fit)
-            n_new = sum(subject not in answered for subject, _ in chosen)
+            n_new = sum(question.subject not in answered for question in chosen)
             if n_new >= n_wanted or len(chosen) < n or n >= MOST_AHEAD:
                 break
             n *= 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tiebreak import tables
-from tiebreak.ask.log import Event, Subject, subject_of
-from tiebreak.ask.results import Vote
+from tiebreak.ask.log import Event, QuestionName, subject_of
+from tiebreak.ask.results import Question, Vote, choices_for
 from tiebreak.ask.storage import Marks
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
@@ -19,6 +19,7 @@ from tiebreak.data.ids import MISSING, Ids
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.inference.inputs import read_and_check_inputs
 from tiebreak.links import Links
+from tiebreak.selection import Offer
 from tiebreak.wording import counted, first_few
 
 SHOWN = 3  # tasks and classes that describe a job
@@ -64,11 +65,9 @@ class Job:
         self.among = None if among is None else tasks_among(tasks, among)
 
     def name(self, key: str | None) -> Hashable:
-        """Return the caller's id of a task."""
         return self.responses.tasks[self.code[key or ""]]
 
     def class_name(self, key: str | None) -> Hashable:
-        """Return the caller's name of a class."""
         return self.responses.classes[self.class_code[key or ""]]
 
     def code_of(self, task: Hashable) -> int:
@@ -105,14 +104,23 @@ class Job:
         named = None if label is None else self.class_key[self.code_of_class(label)]
         return self.key[self.code_of(task)], right, named
 
-    def subject(
-        self, kind: str, task: Hashable, other: Hashable | None, label: Hashable | None
-    ) -> Subject:
-        """Return what a question is about, as the file of a session has it."""
-        return subject_of(kind, *self.keys(task, other, label if kind == "is" else None))
+    def question(self, offer: Offer) -> Question:
+        kind = cast(QuestionName, offer.kind)
+        label = offer.label if kind == "is" else None
+        return Question(
+            offer.task,
+            offer.other,
+            float(offer.gain),
+            self.texts.get(self.code_of(offer.task)),
+            None if offer.other is None else self.texts.get(self.code_of(offer.other)),
+            kind,
+            label,
+            choices_for(kind, self.responses.classes),
+            offer.cost,
+            subject=subject_of(kind, *self.keys(offer.task, offer.other, label)),
+        )
 
     def class_text(self, label: Hashable) -> str | None:
-        """Return what a class means, if that is said."""
         return self.class_texts.get(self.code_of_class(label))
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:

@@ -78,7 +78,6 @@ class Snapshot(NamedTuple):
 
     @property
     def ids(self) -> frozenset[int]:
-        """The ids of the answers."""
         return frozenset(event.id for event in self.answers)
 
 
@@ -121,7 +120,6 @@ class Log:
     )
 
     def add(self, event: Event) -> None:
-        """Take in the next event."""
         self.last = self.ids[event.token] = event.id
         if event.kind == "skip":
             self.skips[event.id] = event
@@ -138,7 +136,6 @@ class Log:
                 self._people[event.subject].append(event.who)
 
     def get(self, id: int) -> Event | None:
-        """Return an answer or skip that is in force."""
         return self.answers.get(id) or self.skips.get(id)
 
     def evidence(self) -> Iterator[Event]:
@@ -156,7 +153,6 @@ class Log:
         }
 
     def has_answered(self, subject: Subject, who: str) -> bool:
-        """Return whether this person answered a question."""
         return subject in self._people and who in self._people[subject]
 
     def unsure_to(self, who: str) -> set[Subject]:

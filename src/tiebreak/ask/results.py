@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from tiebreak.ask.log import QuestionName
+from tiebreak.ask.log import QuestionName, Subject
 
 Finished = Literal["budget", "target", "worth", "nothing"]
 
@@ -30,7 +30,7 @@ class Question:
     `label`, yes or no?) or "vote" (`task`, one more response of this person). `choices` are what
     can be answered, beside "unsure". `gain` is how many labels the answer is expected to put right,
     nan where that is not known, and `cost` what it costs. `token` makes sure that one question is
-    answered once.
+    answered once; `subject` is what it is about, as the file of the session has it.
     """
 
     left: Hashable
@@ -43,6 +43,7 @@ class Question:
     choices: tuple[Hashable, ...] = ("same", "different")
     cost: float = 1.0
     token: str = field(default="", repr=False)
+    subject: Subject = field(default=("", "", ""), repr=False, compare=False)
 
     @property
     def task(self) -> Hashable | None:
@@ -55,6 +56,11 @@ class Question:
         return self.left_text
 
     @property
+    def worth(self) -> float:
+        """Labels corrected for one unit of cost."""
+        return self.gain / self.cost
+
+    @property
     def tasks(self) -> tuple[Hashable, ...]:
         """The tasks to look at."""
         return (self.left,) if self.right is None else (self.left, self.right)
@@ -65,7 +71,8 @@ def choices_for(kind: str, classes: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(YES_NO[kind].values()) if kind in YES_NO else tuple(classes)
 
 
-class Choices(NamedTuple):
+@dataclass(frozen=True)
+class Choices:
     """Keys that answer a question, and the words beside them.
 
     With nine classes or fewer one number key names a class; with more, all numbers have two keys or
@@ -74,20 +81,18 @@ class Choices(NamedTuple):
 
     by_key: dict[str, Hashable]  # one key, or the keys of a number one after the other
     commands: dict[str, str]
-    is_listed: bool = False  # above the prompt, a line each
+    numbers: tuple[str, ...] = ()  # of classes, which are listed above the prompt
 
     @property
     def width(self) -> int:
-        """How many keys a number has."""
-        return max((len(key) for key in self.by_key if key.isdigit()), default=1)
+        return len(self.numbers[0]) if self.numbers else 1
 
     def keys_of(self, answer: Hashable) -> list[str]:
-        """Return the keys that give an answer."""
         return [key for key, says in self.by_key.items() if says == answer]
 
     def prompt(self) -> str:
         """Return keys and words, such as "s same  d different  ? can't tell"."""
-        answers = {} if self.is_listed else self.by_key
+        answers = {} if self.numbers else self.by_key
         return "  ".join(f"{key} {word}" for key, word in {**answers, **self.commands}.items())
 
 
@@ -106,11 +111,12 @@ def choices_of(question: Question) -> Choices:
     names = question.choices
     width = len(str(len(names)))
     keys = {f"{at:0{width}d}": name for at, name in enumerate(names, start=1)}
+    numbers = tuple(keys)
     letters = [str(name)[:1].lower() for name in names]
     for letter, name in zip(letters, names, strict=True):
         if letters.count(letter) == 1 and letter.isalpha() and letter not in COMMANDS:
             keys[letter] = name
-    return Choices(keys, dict(COMMANDS), is_listed=True)
+    return Choices(keys, COMMANDS, numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Any, Self, cast
 from tiebreak.arguments import NAME, checks, of_type, optional
 from tiebreak.ask.contradictions import as_answer, contradiction
 from tiebreak.ask.desk import Desk
-from tiebreak.ask.log import UNSURE, Event, Kind, QuestionName, Subject, timestamp
-from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote, choices_for
+from tiebreak.ask.log import UNSURE, Event, Kind, Subject, timestamp
+from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING
 from tiebreak.errors import OptionError, SessionError
@@ -102,7 +102,7 @@ class Session:
         self._run = secrets.token_hex(8) if run is None else run
         self._owns_desk = owns_desk
         self._queue: deque[Question] = deque()  # put back, or to be asked again
-        self._batch: list[tuple[Subject, Offer]] = []  # chosen without a worker
+        self._batch: list[Question] = []  # chosen without a worker
         self._open: Question | None = None
         self._shown_at = time.monotonic()
         self._nothing_left = False
@@ -246,8 +246,9 @@ class Session:
 
     def close(self) -> None:
         """Close the session, and its file unless others share it; what was answered stays."""
-        with suppress(SessionError), self.desk.storage.leasing():  # else it falls free in a while
-            self.desk.storage.release(self._run)
+        storage = self.desk.storage
+        with suppress(SessionError), storage.writing(waits=False):  # else it falls free in a while
+            storage.release(self._run)
         if self._owns_desk:
             self.desk.close()
 
@@ -359,13 +360,13 @@ class Session:
         background, least = self.desk.background, self.desk.least_worth
         barred = self._declined()
         barred |= self.desk.log.answered(self.who if self.progress().is_soft else None)
-        for subject, offer in self._batch if background is None else background.chosen:
-            if subject in barred:
+        for question in self._batch if background is None else background.chosen:
+            if question.subject in barred:
                 continue
-            if least is not None and offer.worth < least:
+            if least is not None and question.worth < least:
                 self._is_worth_too_little = True
             else:
-                yield self._asked(offer)
+                yield replace(question, token=secrets.token_hex(16))
 
     def _first(self, questions: Iterable[Question]) -> Question | None:
         """Return the first question that is still open, kept from others for a while.
@@ -377,15 +378,15 @@ class Session:
         progress = self.progress()
         if progress.finished is not None:
             return None
-        with desk.storage.leasing():
+        with desk.storage.writing(waits=False):
             desk.catch_up()
             barred = log.answered(self.who if progress.is_soft else None)
             barred |= {subject for subject in log.answered() if subject[0] == "same"}
             barred |= log.unsure_to(self.who) | desk.storage.leased(self._run)
             for question in questions:
-                subject = desk.subject(question)
-                if subject not in barred and (progress.is_soft or not desk.chains.settle(question)):
-                    desk.storage.lease(subject, self._run, desk.lease)
+                is_open = progress.is_soft or not desk.chains.settle(question)
+                if question.subject not in barred and is_open:
+                    desk.storage.lease(question.subject, self._run, desk.lease)
                     return question
         return None
 
@@ -397,19 +398,7 @@ class Session:
         return self._asked(Offer(event.question or "same", job.name(event.left), other, label))
 
     def _asked(self, offer: Offer) -> Question:
-        job, kind = self._job, cast(QuestionName, offer.kind)
-        return Question(
-            offer.task,
-            offer.other,
-            float(offer.gain),
-            job.texts.get(job.code_of(offer.task)),
-            None if offer.other is None else job.texts.get(job.code_of(offer.other)),
-            kind,
-            offer.label if kind == "is" else None,
-            choices_for(kind, job.responses.classes),
-            offer.cost,
-            token=secrets.token_hex(16),
-        )
+        return replace(self._job.question(offer), token=secrets.token_hex(16))
 
 
 def _require_name(who: str) -> None:

@@ -130,31 +130,37 @@ class Storage:
             try:
                 with self._transaction("BEGIN"):  # one look: another process may be making it
                     self._refuse_foreign()  # before anything is changed
-                self._db.execute("PRAGMA synchronous = FULL")
                 self._write_ahead()
                 with self.writing():
                     if self._pragma("application_id") != APPLICATION:
-                        self._make(marks)
+                        for statement in SCHEMA:
+                            self._db.execute(statement)
+                        about = marks._asdict().items()
+                        self._db.executemany("INSERT INTO about VALUES (?, ?)", about)
+                        self._db.execute(f"PRAGMA user_version = {VERSION}")
+                        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
                     self._check(marks)
                 self._db.execute("PRAGMA foreign_keys = ON")
             except BaseException:
                 self._db.close()
                 raise
 
-    def _make(self, marks: Marks) -> None:
-        for statement in SCHEMA:
-            self._db.execute(statement)
-        self._db.executemany("INSERT INTO about VALUES (?, ?)", marks._asdict().items())
-        self._db.execute(f"PRAGMA user_version = {VERSION}")
-        self._db.execute(f"PRAGMA application_id = {APPLICATION}")
+    def _refuse_foreign(self) -> None:
+        if self._pragma("application_id") == APPLICATION:
+            version = self._pragma("user_version")
+            if version != VERSION:
+                raise SessionError(
+                    "session-version", path=self.path, version=version, known=VERSION
+                )
+        elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise SessionError("session-of-another-program", path=self.path)
 
     def _check(self, marks: Marks) -> None:
         """Refuse a file whose tables were changed, or that was made for another job."""
         about = dict(self._db.execute("SELECT name, value FROM about"))
         made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
         if made != set(SCHEMA) or not set(Marks._fields) <= set(about):
-            reason = "its tables are not those that were made"
-            raise SessionError("session-damaged", path=self.path, reason=reason)
+            raise self._damaged("its tables are not those that were made")
         if about["fingerprint"] != marks.fingerprint:
             made_for, given = about["described"], marks.described
             raise SessionError(
@@ -176,38 +182,18 @@ class Storage:
                     raise
                 time.sleep(0.01)
 
-    def _refuse_foreign(self) -> None:
-        if self._pragma("application_id") == APPLICATION:
-            version = self._pragma("user_version")
-            if version != VERSION:
-                raise SessionError(
-                    "session-version", path=self.path, version=version, known=VERSION
-                )
-        elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise SessionError("session-of-another-program", path=self.path)
-
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the right to write; what is written inside is kept whole, or not at all."""
-        with self._explaining_errors(), self._transaction("BEGIN IMMEDIATE"):
-            yield
+    def writing(self, *, waits: bool = True) -> Iterator[None]:
+        """Hold the right to write; what is written inside is kept whole, or not at all.
 
-    @contextmanager
-    def leasing(self) -> Iterator[None]:
-        """Hold the right to write leases, without waiting for the disk: losing one does no harm.
-
-        With a write-ahead log the next commit that waits takes these along, in their order.
+        `waits`: for the disk. Leases do not: losing one does no harm, and with a write-ahead log
+        the next commit that waits takes them along, in their order.
         """
         with self._explaining_errors():
-            is_ahead = self._pragma("journal_mode") == "wal"
-            if is_ahead:
-                self._db.execute("PRAGMA synchronous = NORMAL")
-            try:
-                with self.writing():
-                    yield
-            finally:
-                if is_ahead:
-                    self._db.execute("PRAGMA synchronous = FULL")
+            is_lasting = waits or self._pragma("journal_mode") != "wal"
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}")
+            with self._transaction("BEGIN IMMEDIATE"):
+                yield
 
     def since(self, last: int) -> list[Event]:
         """Return the events after one of this id, in their order; refuse what was changed."""
@@ -233,9 +219,7 @@ class Storage:
         if not fits and not models:
             return [], 0, b""
         if not fits or not models or models[0][0] != fits[-1][0]:
-            raise SessionError(
-                "session-damaged", path=self.path, reason="the last fit is not whole"
-            )
+            raise self._damaged("the last fit is not whole")
         return [FitPoint(*fit[3:]) for fit in fits], fits[-1][2], models[0][1]
 
     def set_fit(self, point: FitPoint, seen: int, model: bytes) -> None:
@@ -283,7 +267,6 @@ class Storage:
             self._db.close()
 
     def _last(self, table: str) -> tuple[int, str]:
-        """Return id and checksum of the last row of a table."""
         found = self._db.execute(f"SELECT id, checksum FROM {table} ORDER BY id DESC LIMIT 1")
         return found.fetchone() or (0, "")
 
@@ -302,10 +285,8 @@ class Storage:
         query = f"SELECT * FROM {table} WHERE {key} >= ? ORDER BY {key}"
         for *row, checksum in self._db.execute(query, (first,)):
             if row[0] != first and checksum != _checksum(before, row):
-                reason = (
-                    f"row {row[0]} of {table} is not what was recorded, or rows before it are gone"
-                )
-                raise SessionError("session-damaged", path=self.path, reason=reason)
+                which = f"row {row[0]} of {table}"
+                raise self._damaged(f"{which} is not what was recorded, or rows before it are gone")
             found.append(tuple(row))
             before = checksum
         return found
@@ -337,10 +318,12 @@ class Storage:
         except sqlite3.Error as error:
             raise SessionError(self._code(error), path=self.path, reason=str(error)) from error
         except UnicodeDecodeError as error:
-            raise SessionError("session-damaged", path=self.path, reason=str(error)) from error
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, reason: str) -> SessionError:
+        return SessionError("session-damaged", path=self.path, reason=reason)
 
     def _code(self, error: sqlite3.Error) -> str:
-        """Return the code of our message for an error of SQLite."""
         if "decode to UTF-8" in str(error):
             return "session-damaged"
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF

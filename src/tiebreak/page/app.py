@@ -371,7 +371,6 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def address(listening: socket.socket, host: str) -> str:
-    """Return where a browser finds the server."""
     name = "127.0.0.1" if host in ("0.0.0.0", "::") else host
     return f"http://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
 

@@ -93,7 +93,6 @@ class Tokens:
         return Visitor(secrets.token_hex(8), who, is_lead)
 
     def cookie(self, visitor: Visitor) -> str:
-        """Return the cookie of a visitor."""
         return self.signed("cookie", list(visitor))
 
     def signed(self, purpose: str, value: Any) -> str:
@@ -159,7 +158,6 @@ class Guard:
         self._rates: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, when
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Check a request, and pass it on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -295,7 +293,6 @@ class TimedProtocol(H11Protocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override,unused-ignore]
-        """Start the clock; make room where connections are scarce."""
         super().connection_made(transport)
         self.began = self.loop.time()
         self._deadline: asyncio.TimerHandle | None = None
@@ -303,12 +300,10 @@ class TimedProtocol(H11Protocol):
         _make_room(self.connections, self)
 
     def data_received(self, data: bytes) -> None:
-        """Stop the clock when a request is complete, start it when another begins."""
         super().data_received(data)
         self._set_clock(runs=self.is_incomplete())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
         self._set_clock(runs=False)
         super().connection_lost(exc)
 

@@ -119,7 +119,6 @@ def markdown_below(text: str) -> Markup:
 
 
 def shortened(text: str) -> str:
-    """Cut a very long text."""
     if len(text) <= LONG:
         return text
     return f"{text[:LONG]} … ({len(text) - LONG:,} more characters)"

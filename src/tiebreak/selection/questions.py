@@ -247,7 +247,6 @@ class _Plan:
         self.order = order[best[order] > 0.0]  # without those that no question would help
 
     def offer(self, at: int, rng: np.random.Generator) -> Offer:
-        """Put the question about one unit."""
         model, kind, about = self.model, self.kinds[int(self.kind[at])], int(self.about[at])
         task = model.tasks_[int(self.units.task[at])]
         offer = Offer(kind, task, gain=float(self.gain[at]), cost=float(self.cost[at]))
@@ -277,7 +276,6 @@ class OpenUnits:
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
         return int(self.p.shape[1])
 
     def is_only_example(self) -> Mask:
@@ -326,7 +324,6 @@ class OpenUnits:
 
 
 def open_units(state: TaskState) -> OpenUnits:
-    """Find the units that can be asked about."""
     task = np.flatnonzero(state.among)
     n_classes = state.q.shape[1]
     known = state.known[task]

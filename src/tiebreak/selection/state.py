@@ -47,17 +47,14 @@ class TaskState:
 
     @property
     def group(self) -> Codes:
-        """The group of each task."""
         return self.implied.group
 
     @property
     def n_links(self) -> int:
-        """How many links the model has."""
         return 0 if self.linked is None else self.linked.n_links
 
     @cached_property
     def size(self) -> Offsets:
-        """How many tasks each group has."""
         return np.bincount(self.group, minlength=len(self.implied.group_class))
 
     @cached_property
@@ -66,7 +63,6 @@ class TaskState:
         return own_probabilities(self.model)
 
     def unit(self) -> Codes:
-        """Return the unit of each task."""
         return self.group if self.asked is None else self.implied.task
 
     def at_stake(self) -> Offsets:
