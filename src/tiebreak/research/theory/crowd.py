@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.arguments import as_floats, require_count, require_number, require_word
 from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError, OptionError
 from tiebreak.inference.dirichlet import confusion_prior
-from tiebreak.options import require_number, require_word
 from tiebreak.research import messages  # noqa: F401
 
 SMALLEST_PRIOR = 0.5  # ψ(x) > ln(x − ½) needs x > ½ in every posterior count
+SUM_ERROR = 1e-6  # of probabilities that are scaled to sum to 1
 SUPPORTS = ("corrected", "printed", "printed, wrong classes only", "proof's last line")
 
 Floats = npt.NDArray[np.float64]
@@ -101,47 +103,45 @@ class Assumptions:
     most_responses: int | None = None
 
     def __post_init__(self) -> None:
-        confusion = _floats("confusion", self.confusion)
-        confusion = confusion[None] if confusion.ndim == 2 else confusion
-        shape = confusion.shape
+        gamma = as_floats("confusion", self.confusion)
+        gamma = gamma[None] if gamma.ndim == 2 else gamma
+        shape = gamma.shape
         if len(shape) != 3 or shape[1] != shape[2] or not shape[0]:
-            raise OptionError("confusion-shape", shape=shape)
+            words = "one square matrix or a stack of them"
+            raise OptionError.must_be("confusion", words, self.confusion)
         n_kinds, n_classes = shape[:2]
         if n_classes < 2:
             raise OptionError("one-class-theory")
-        if not (confusion > 0).all():
-            at = np.argwhere(~(confusion > 0))[0].tolist()
+        if not (gamma > 0).all():
+            at = np.argwhere(~(gamma > 0))[0].tolist()
             raise OptionError("perfect-worker", at="][".join(map(str, at)))
-        prior = _floats("class_prior", self.class_prior)
-        if prior.shape != (n_classes,):
-            raise OptionError("class-prior-shape", n_classes=n_classes, shape=prior.shape)
-        if not (prior > 0).all():
-            raise OptionError("class-prior-zero", given=prior.tolist())
-        n_workers = _for_each("n_workers", self.n_workers, n_kinds, "kinds of worker")
-        rate = _for_each("response_rate", self.response_rate, n_kinds, "kinds of worker")
-        if not ((rate > 0) & (rate <= 1)).all():
-            raise OptionError("response-rate", given=rate.tolist())
         words = "between 0 and 1, both excluded"
         require_number("failure_probability", self.failure_probability, words, above=0.0, below=1.0)
-        counts = _for_each("class_prior_counts", self.class_prior_counts, n_classes, "classes")
-        n_workers = np.array([_whole("n_workers", n) for n in n_workers], dtype=np.int64)
+        require_count("n_tasks", self.n_tasks, 1)
+        n_workers = _counts("n_workers", self.n_workers, (n_kinds,), 1)
         total = int(n_workers.sum())
-        most = (
-            total if self.most_responses is None else _whole("most_responses", self.most_responses)
+        if self.most_responses is not None:
+            require_count("most_responses", self.most_responses, 1)
+        rate = _numbers(
+            "response_rate",
+            self.response_rate,
+            (n_kinds,),
+            "above 0 and at most 1: leave out workers who never answer",
+            lambda given: (given > 0) & (given <= 1),
         )
-        self._keep(
-            class_prior=_summing("class_prior", prior),
-            confusion=_summing("each row of confusion", confusion),
-            n_tasks=_whole("n_tasks", self.n_tasks),
-            n_workers=n_workers,
-            response_rate=rate,
-            class_prior_counts=_enough("class_prior_counts", counts),
-            confusion_counts=_spelt_out(self.confusion_counts, (n_kinds, n_classes, n_classes)),
-            start=self.start or AssumedStart(),
-            most_responses=min(most, total),
-        )
-
-    def _keep(self, **values: Any) -> None:
+        values = {
+            "class_prior": _shares("class_prior", self.class_prior, (n_classes,)),
+            "confusion": _shares("confusion", gamma, shape),
+            "n_workers": n_workers,
+            "response_rate": rate,
+            "class_prior_counts": _prior_counts(
+                "class_prior_counts", self.class_prior_counts, (n_classes,)
+            ),
+            "confusion_counts": _prior_counts(
+                "confusion_counts", _spelt_out(self.confusion_counts, n_classes), shape
+            ),
+            "most_responses": min(self.most_responses or total, total),
+        }
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
@@ -261,21 +261,18 @@ class LinkedTasks:
     strength: float = 1.0
 
     def __post_init__(self) -> None:
-        cannot = np.atleast_2d(_counts("cannot", self.cannot))
-        truth = np.atleast_1d(_counts("truth", self.truth))
-        if len(cannot) != len(truth) or not len(truth):
-            raise OptionError("linked-kinds", n_truth=len(truth), n_cannot=len(cannot))
-        if (truth >= cannot.shape[1]).any():
-            raise OptionError("linked-truth", n_classes=cannot.shape[1], given=int(truth.max()))
+        kinds = (np.size(self.truth),)
+        cannot = np.atleast_2d(as_floats("cannot", self.cannot))
+        cannot = _counts("cannot", cannot, (*kinds, cannot.shape[-1]), 0)
+        values = {name: _counts(name, getattr(self, name), kinds, 0) for name in ("must", "truth")}
+        values |= {"cannot": cannot, "n_tasks": _counts("n_tasks", self.n_tasks, kinds, 0)}
+        truth = values["truth"]
+        if not len(truth) or (truth >= cannot.shape[1]).any():
+            words = f"below {cannot.shape[1]}, the number of columns of cannot"
+            raise OptionError.must_be("truth", words, self.truth)
         if cannot[np.arange(len(truth)), truth].any():
             raise LinkError("false-cannot-link")
         require_number("link strength", self.strength, "above 0", above=0.0)
-        values = {"cannot": cannot, "truth": truth}
-        for name in ("must", "n_tasks"):
-            given = _counts(name, getattr(self, name))
-            if given.shape not in ((), (1,), truth.shape):
-                raise OptionError("linked-each", name=name, n=len(truth))
-            values[name] = np.broadcast_to(given, truth.shape)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -284,7 +281,7 @@ class LinkedTasks:
         cls, left: Any, right: Any, is_must: Any, truth: Any, *, n_classes: int, strength: float
     ) -> LinkedTasks:
         """Count the links of every task from pairs of task codes; truth[i] is task i's class."""
-        classes = _counts("truth", truth)
+        classes = _counts("truth", truth, np.shape(truth), 0)
         one, other = np.asarray(left), np.asarray(right)
         ends = np.concatenate([one, other])
         others = np.concatenate([other, one])
@@ -348,60 +345,47 @@ def link_support(
     }[version]
 
 
-def _floats(name: str, value: Any) -> Floats:
+def _numbers(
+    name: str,
+    value: Any,
+    shape: tuple[int, ...],
+    words: str,
+    are_right: Callable[[Floats], npt.NDArray[np.bool_]],
+) -> Floats:
+    """Return numbers as an array of a shape, which one number fills; refuse those that are not."""
+    given = as_floats(name, value)
+    if given.shape not in ((), shape) or not (np.isfinite(given) & are_right(given)).all():
+        raise OptionError.must_be(name, f"{words}; of shape {shape} or one number", value)
+    return np.broadcast_to(given, shape).copy()
+
+
+def _counts(name: str, value: Any, shape: tuple[int, ...], least: int) -> WholeNumbers:
+    words = f"{least} or more, whole numbers"
+    found = _numbers(name, value, shape, words, lambda n: (n >= least) & (n == np.round(n)))
+    return found.astype(np.int64)
+
+
+def _shares(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+    """Return rows of probabilities above 0, scaled so that each sums to 1."""
+
+    def are_right(rows: Floats) -> npt.NDArray[np.bool_]:
+        return (rows > 0) & (np.abs(rows.sum(axis=-1, keepdims=True) - 1) <= SUM_ERROR)
+
+    rows = _numbers(name, value, shape, "above 0, with rows that sum to 1", are_right)
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
+
+
+def _prior_counts(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+    value = np.broadcast_to(value, shape) if np.shape(value) == shape[1:] else value
+    words = f"{SMALLEST_PRIOR} or more, else the bounds do not hold"
+    return _numbers(name, value, shape, words, lambda given: given >= SMALLEST_PRIOR)
+
+
+def _spelt_out(counts: Any, n_classes: int) -> Any:
+    """Make a matrix of the names and numbers that estimators take as a prior of confusions."""
+    if not isinstance(counts, str) and np.shape(counts) not in ((), (2,)):
+        return counts
     try:
-        given = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise OptionError("not-numbers", name=name, given=value) from None
-    if not np.isfinite(given).all():
-        raise OptionError("not-finite", name=name, given=value)
-    return given
-
-
-def _counts(name: str, value: Any) -> WholeNumbers:
-    given = np.asarray(value)
-    if given.dtype.kind not in "iu" or (given < 0).any():
-        raise OptionError("not-counts", name=name, given=value)
-    return given.astype(np.int64)
-
-
-def _for_each(name: str, value: Any, n: int, what: str) -> Floats:
-    given = _floats(name, value)
-    if given.shape not in {(), (n,)}:
-        raise OptionError("one-for-each", name=name, n=n, what=what, shape=given.shape)
-    return np.broadcast_to(given, n).copy()
-
-
-def _summing(name: str, rows: Floats) -> Floats:
-    sums = rows.sum(axis=-1, keepdims=True)
-    if np.abs(sums - 1).max() > 1e-6:
-        worst = float(sums.flat[np.abs(sums - 1).argmax()])
-        raise OptionError("not-summing", name=name, given=worst)
-    return np.asarray(rows / sums)
-
-
-def _spelt_out(counts: Any, shape: tuple[int, ...]) -> Floats:
-    """Spell out β₀ as (n_kinds, n_classes, n_classes)."""
-    given = counts if isinstance(counts, str) else _floats("confusion_counts", counts)
-    if np.shape(given) in ((), (2,)):
-        try:
-            given = confusion_prior(given, Ids([]), shape[1])[0]
-        except OptionError as error:
-            raise OptionError("theory-counts", reason=error) from None
-    if np.shape(given) not in {shape, shape[1:]}:
-        raise OptionError("theory-counts-shape", shape=shape, given=np.shape(given))
-    return _enough("confusion_counts", np.broadcast_to(given, shape).copy())
-
-
-def _enough(name: str, counts: Floats) -> Floats:
-    if not (counts >= SMALLEST_PRIOR).all():
-        raise OptionError("prior-too-small", name=name, least=SMALLEST_PRIOR, given=counts.min())
-    return counts
-
-
-def _whole(name: str, value: float) -> int:
-    words = "a whole number, 1 or more"
-    require_number(name, value, words, least=1, below=2**63)
-    if value != int(value):
-        raise OptionError("not-whole", name=name, given=value)
-    return int(value)
+        return confusion_prior(counts, Ids([]), n_classes)[0]
+    except OptionError as error:
+        raise OptionError("theory-counts", reason=error) from None
