@@ -153,9 +153,9 @@ def test_a_crowd_for_known_classes_sorts_them() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_tasks": 0}, "crowd-too-small"),
-        ({"n_classes": 1}, "crowd-too-small"),
-        ({"n_workers": 0}, "crowd-too-small"),
+        ({"n_tasks": 0}, "wrong-value n_tasks"),
+        ({"n_classes": 1}, "wrong-value n_classes"),
+        ({"n_workers": 0}, "wrong-value n_workers"),
         ({"n_workers": 4, "responses_per_task": 5}, "wrong-value responses_per_task"),
         ({"responses_per_task": 0}, "wrong-value responses_per_task"),
         ({"accuracy": 1.5}, "wrong-value accuracy"),
@@ -164,8 +164,8 @@ def test_a_crowd_for_known_classes_sorts_them() -> None:
         ({"accuracy": [0.5, 0.6, 0.7]}, "wrong-value accuracy"),
         ({"class_prior": [0.5, 0.6]}, "wrong-value class_prior"),
         ({"class_prior": [1.0]}, "wrong-value class_prior"),
-        ({"confusion": np.eye(3)}, "confusion-rows"),
-        ({"confusion": np.full((2, 2), 0.4)}, "confusion-rows"),
+        ({"confusion": np.eye(3)}, "wrong-value confusion"),
+        ({"confusion": np.full((2, 2), 0.4)}, "wrong-value confusion"),
         ({"classes": ["b", "a"]}, "wrong-value classes"),
         ({"classes": ["a", "a"]}, "wrong-value classes"),
         ({"classes": ["a"]}, "wrong-value classes"),

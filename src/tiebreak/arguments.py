@@ -200,7 +200,6 @@ def _with_tasks(name: str, value: Any) -> None:
 
 
 WHOLE = whole()
-CODED = whole(most=2**31 - 1)  # of tasks, workers or classes: their codes have 32 bits
 NUMBER = number()
 PROBABILITY = number("a probability, from 0 to 1", least=0.0, most=1.0)
 FLAG = that("True or False", _is_flag)
@@ -245,14 +244,30 @@ def require_word(name: str, value: Any, words: Sequence[str], *more: str) -> Non
     one_of(words, *more)(name, value)
 
 
-def as_floats(name: str, given: Any) -> Any:
-    """Return numbers as an array; refuse what is none."""
+def as_floats(
+    name: str,
+    given: Any,
+    words: str = "made of numbers",
+    *,
+    shapes: Iterable[tuple[int, ...]] | None = None,
+    are_right: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Return numbers as an array; refuse what is none, or none of some shapes, or fails a test.
+
+    >>> as_floats("q", [0.5, 2], "probabilities", are_right=lambda q: (q >= 0) & (q <= 1))
+    Traceback (most recent call last):
+    tiebreak.errors.OptionError: q must be probabilities; got [0.5, 2].
+    """
     import numpy as np
 
     try:
-        return np.array(given, dtype=np.float64, order="C")
+        found = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise OptionError.must_be(name, "made of numbers", given) from None
+        raise OptionError.must_be(name, words, given) from None
+    has_shape = shapes is None or found.shape in shapes
+    if not has_shape or not (are_right is None or np.all(are_right(found))):
+        raise OptionError.must_be(name, words, given)
+    return found
 
 
 def has_parts(row: Any, n: int) -> bool:

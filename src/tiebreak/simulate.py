@@ -13,14 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.arguments import CODED, COLUMN, PROBABILITY, SEED, WHOLE, checks, optional
+from tiebreak.arguments import (
+    COLUMN,
+    PROBABILITY,
+    SEED,
+    WHOLE,
+    as_floats,
+    checks,
+    optional,
+    whole,
+)
 from tiebreak.data import Responses, sorted_classes
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
-from tiebreak.errors import OptionError, register
+from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
-from tiebreak.options import as_floats
 
 __all__ = [
     "Crowd",
@@ -29,14 +37,7 @@ __all__ = [
     "links",
 ]
 
-register(
-    {
-        "crowd-too-small": "A crowd needs at least 1 task, 1 worker and 2 classes; got {n_tasks}, "
-        "{n_workers} and {n_classes}.",
-        "confusion-rows": "confusion must be {words}; got shape {shape}.",
-    }
-)
-
+MOST = 2**31 - 1  # codes have 32 bits
 Seed = int | np.random.Generator | None
 Accuracy = float | tuple[float, float] | npt.ArrayLike
 
@@ -56,10 +57,10 @@ class Crowd(NamedTuple):
 
 
 @checks(
-    n_tasks=CODED,
-    n_workers=CODED,
-    n_classes=CODED,
-    responses_per_task=WHOLE,
+    n_tasks=whole(1, MOST),
+    n_workers=whole(1, MOST),
+    n_classes=whole(2, MOST),
+    responses_per_task=whole(1),
     classes=optional(COLUMN),
     random_state=SEED,
 )
@@ -105,14 +106,13 @@ def crowd(
     >>> simulated.responses, simulated.gold
     (Responses(500 responses, 100 tasks, 8 workers, 3 classes), Gold(100 tasks, 3 classes))
     """
-    _check_counts(n_tasks, n_workers, n_classes, responses_per_task)
     rng = np.random.default_rng(random_state)
     prior = np.full(n_classes, 1.0 / n_classes)
     if class_prior is not None:
-        prior = as_floats("class_prior", class_prior)
-        if prior.shape != (n_classes,) or not _are_distributions(prior):
-            words = f"{n_classes} probabilities that sum to 1"
-            raise OptionError.must_be("class_prior", words, class_prior)
+        words = f"{n_classes} probabilities that sum to 1"
+        prior = as_floats(
+            "class_prior", class_prior, words, shapes=[(n_classes,)], are_right=_are_shares
+        )
         prior = prior / prior.sum()
     truth = rng.choice(n_classes, size=n_tasks, p=prior).astype(np.int32)
     tasks = Ids(_numbered("t", n_tasks, start=1))
@@ -131,8 +131,8 @@ def crowd(
 
 @checks(
     gold=Gold,
-    n_workers=CODED,
-    responses_per_task=WHOLE,
+    n_workers=whole(1, MOST),
+    responses_per_task=whole(1),
     shared=PROBABILITY,
     random_state=SEED,
 )
@@ -159,7 +159,11 @@ def crowd_for(
     class_names, new_code = sorted_classes(gold.classes)
     n_tasks = len(gold)
     n_classes = len(class_names)
-    _check_counts(n_tasks, n_workers, n_classes, responses_per_task)
+    if n_tasks < 1 or n_classes < 2:
+        raise OptionError.must_be("gold", "tasks of two classes or more", gold)
+    if responses_per_task > n_workers:
+        words = f"at most the number of workers, {n_workers}"
+        raise OptionError.must_be("responses_per_task", words, responses_per_task)
     rng = np.random.default_rng(random_state)
     theta = _checked_confusion(confusion, accuracy, n_workers, n_classes, rng)
     truth = new_code[gold.label]
@@ -308,15 +312,6 @@ def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     return given
 
 
-def _check_counts(n_tasks: int, n_workers: int, n_classes: int, n_each: int) -> None:
-    if n_tasks < 1 or n_workers < 1 or n_classes < 2:
-        counts = {"n_tasks": n_tasks, "n_workers": n_workers, "n_classes": n_classes}
-        raise OptionError("crowd-too-small", **counts)
-    if not 1 <= n_each <= n_workers:
-        words = f"from 1 to the number of workers, {n_workers}"
-        raise OptionError.must_be("responses_per_task", words, n_each)
-
-
 def _checked_confusion(
     confusion: npt.ArrayLike | None,
     accuracy: Accuracy,
@@ -325,37 +320,27 @@ def _checked_confusion(
     rng: np.random.Generator,
 ) -> Floats:
     """Return the confusion matrices given, or those that the accuracies describe."""
-    if confusion is None:
-        right = _checked_accuracy(accuracy, n_workers, rng)
-        wrong = (1.0 - right) / (n_classes - 1)
-        return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong[:, None, None])
-    theta = as_floats("confusion", confusion)
-    one = (n_classes, n_classes)
-    all_workers = (n_workers, n_classes, n_classes)
-    if theta.shape not in (one, all_workers) or not _are_distributions(theta):
-        words = f"{one} or {all_workers} with rows that sum to 1"
-        raise OptionError("confusion-rows", words=words, shape=theta.shape)
-    return np.broadcast_to(theta / theta.sum(axis=-1, keepdims=True), all_workers).copy()
+    one, each = (n_classes, n_classes), (n_workers, n_classes, n_classes)
+    if confusion is not None:
+        words = f"of shape {one} or {each}, with rows that sum to 1"
+        theta = as_floats("confusion", confusion, words, shapes=(one, each), are_right=_are_shares)
+        return np.broadcast_to(theta / theta.sum(axis=-1, keepdims=True), each).copy()
+    is_range = isinstance(accuracy, tuple) and len(accuracy) == 2
+    right = as_floats(
+        "accuracy",
+        accuracy,
+        "one probability, a tuple (low, high) or an array with one for each of the "
+        f"{n_workers} workers",
+        shapes=((2,),) if is_range else ((), (n_workers,)),
+        are_right=lambda given: (
+            (given >= 0) & (given <= 1) & (not is_range or given[0] <= given[1])
+        ),
+    )
+    right = rng.uniform(*right, size=n_workers) if is_range else np.broadcast_to(right, n_workers)
+    wrong = (1.0 - right) / (n_classes - 1)
+    return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong[:, None, None])
 
 
-def _checked_accuracy(accuracy: Accuracy, n_workers: int, rng: np.random.Generator) -> Floats:
-    """Return how often each worker is right, (n_workers,)."""
-    values = as_floats("accuracy", accuracy)
-    is_range = isinstance(accuracy, tuple) and values.shape == (2,) and values[0] <= values[1]
-    if not (is_range or values.shape in ((), (n_workers,))) or not _are_probabilities(values):
-        words = (
-            "one probability, a tuple (low, high) or an array with one for each of the "
-            f"{n_workers} workers"
-        )
-        raise OptionError.must_be("accuracy", words, accuracy)
-    if is_range:
-        return rng.uniform(values[0], values[1], size=n_workers)
-    return np.broadcast_to(values, n_workers).copy()
-
-
-def _are_probabilities(values: Floats) -> bool:
-    return bool(np.all((values >= 0.0) & (values <= 1.0)))
-
-
-def _are_distributions(rows: Floats) -> bool:
-    return _are_probabilities(rows) and bool(np.allclose(rows.sum(axis=-1), 1.0))
+def _are_shares(rows: Floats) -> bool:
+    sums = rows.sum(axis=-1)
+    return bool(((rows >= 0.0) & (rows <= 1.0)).all() and np.allclose(sums, 1.0))

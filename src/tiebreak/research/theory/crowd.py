@@ -353,9 +353,13 @@ def _numbers(
     are_right: Callable[[Floats], npt.NDArray[np.bool_]],
 ) -> Floats:
     """Return numbers as an array of a shape, which one number fills; refuse those that are not."""
-    given = as_floats(name, value)
-    if given.shape not in ((), shape) or not (np.isfinite(given) & are_right(given)).all():
-        raise OptionError.must_be(name, f"{words}; of shape {shape} or one number", value)
+    given = as_floats(
+        name,
+        value,
+        f"{words}; of shape {shape} or one number",
+        shapes=((), shape),
+        are_right=lambda found: np.isfinite(found) & are_right(found),
+    )
     return np.broadcast_to(given, shape).copy()
 
 
