@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.research import spectral
-from tiebreak.research.spectral import Unsuited, spectral_start
+from tiebreak.research import spectral, spectral_start
 
 Rows = list[tuple[str, str, str]]
 
@@ -54,7 +53,7 @@ def test_exact_moments_give_back_the_groups(
         :, :, None, None
     ]
     triples = n_votes[3] * np.einsum("k,ak,bk,ck->abc", prior, *columns)
-    found = spectral.group_estimates(spectral.Moments(pairs, triples), rng)
+    found = spectral.groups_of(pairs, triples, rng)
     assert np.allclose(found.class_prior, prior, atol=1e-5)
     assert np.allclose(found.confusion, columns, atol=1e-5)
 
@@ -62,9 +61,9 @@ def test_exact_moments_give_back_the_groups(
 def test_moments_are_the_averages_over_tasks() -> None:
     votes = np.random.default_rng(0).integers(0, 3, (3, 50, 4)).astype(float)
     votes[:, 20:30] = 0.0  # tasks without responses count, too
-    found = spectral.moments(votes)
-    assert np.allclose(found.pairs, np.einsum("anl,bnm->ablm", votes, votes) / 50)
-    assert np.allclose(found.triples, np.einsum("na,nb,nc->abc", *votes) / 50)
+    pairs, triples = spectral.moments(votes)
+    assert np.allclose(pairs, np.einsum("anl,bnm->ablm", votes, votes) / 50)
+    assert np.allclose(triples, np.einsum("na,nb,nc->abc", *votes) / 50)
 
 
 def test_votes_are_counted_by_group() -> None:
@@ -97,7 +96,7 @@ def test_a_worker_with_few_responses_is_lent_those_of_the_group() -> None:
     rng = np.random.default_rng(0)
     group = spectral.split_workers(joined, rng)
     votes = spectral.count_votes(joined, group)
-    groups = spectral.group_estimates(spectral.moments(votes), rng)
+    groups = spectral.groups_of(*spectral.moments(votes), rng)
     theta = spectral.worker_confusions(joined, votes, group, groups)
     distance = np.abs(theta - groups.confusion[group]).max(axis=(1, 2))
     assert 0.01 < distance[9] <= 4 / (4 + 10 * 2)  # own responses against ten for each class
@@ -124,7 +123,7 @@ def test_on_dense_crowds_confusions_are_three_times_closer_than_those_of_votes(
     rng = np.random.default_rng(0)
     group = spectral.split_workers(crowd.responses, rng)
     votes = spectral.count_votes(crowd.responses, group)
-    groups = spectral.group_estimates(spectral.moments(votes), rng)
+    groups = spectral.groups_of(*spectral.moments(votes), rng)
     found = spectral.worker_confusions(crowd.responses, votes, group, groups).transpose(0, 2, 1)
     by_votes = np.abs(counted_from_votes(crowd.responses) - crowd.confusion).mean()
     assert np.abs(found - crowd.confusion).mean() < by_votes / 3.0
@@ -263,9 +262,9 @@ def test_noise_that_cannot_be_matched_to_classes_falls_back_and_says_so() -> Non
 def test_components_that_are_no_probabilities_cannot_be_matched(
     columns: list[list[float]],
 ) -> None:
-    found = spectral.Components(np.full(3, 1 / 3), np.array(columns))
-    with pytest.raises(Unsuited, match="cannot be matched"):
-        spectral.match(found, spectral.shares(found.columns))
+    found = np.array(columns)
+    with pytest.raises(spectral.Unsuited, match="cannot be matched"):
+        spectral.match(found, spectral.shares(found))
 
 
 def test_two_components_never_get_the_same_class() -> None:
@@ -282,7 +281,7 @@ def test_one_split_that_fails_is_passed_over(monkeypatch: pytest.MonkeyPatch) ->
 
     def failing(crowd: tb.Responses, rng: np.random.Generator) -> np.ndarray:
         if next(once):
-            raise Unsuited("planted")
+            raise spectral.Unsuited("planted")
         return right(crowd, rng)
 
     monkeypatch.setattr(spectral, "estimate", failing)

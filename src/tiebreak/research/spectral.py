@@ -48,21 +48,7 @@ class Unsuited(Exception):
     """The moments do not determine a mixture; the message says why."""
 
 
-class Moments(NamedTuple):
-    """Joint moments of the votes of the three groups: [eq:spectral-moments]."""
-
-    pairs: Floats  # (group, group, label, label)
-    triples: Floats  # (label, label, label): first, second, third group
-
-
-class Components(NamedTuple):
-    """The parts of a mixture: weights (h,), sum 1, and columns (answer, h), up to one factor."""
-
-    weights: Floats
-    columns: Floats
-
-
-class GroupEstimates(NamedTuple):
+class Groups(NamedTuple):
     """How common classes are, and how each group confuses them: [eq:spectral-components]."""
 
     class_prior: Floats  # (n_classes,)
@@ -119,7 +105,10 @@ def spectral_start(
             # [eq:spectral-name]: if labels name the classes otherwise, so does the start. The bound
             # cannot tell a start from one with two classes swapped where the prior treats all
             # classes alike, and moments swap those that are hard to tell.
-            part = assign(shares(_answers(crowd, model.probabilities_)))
+            answers = np.zeros((crowd.n_classes, crowd.n_classes))  # (answer, truth)
+            q = model.probabilities_[crowd.task_of_each()] * crowd.weight_of_each()[:, None]
+            np.add.at(answers, crowd.label_of_each(), q)
+            part = assign(shares(answers))
             if (part != np.arange(crowd.n_classes)).any():
                 model = climb(np.ascontiguousarray(model.probabilities_[:, part]))
         except Unsuited as failure:
@@ -129,15 +118,6 @@ def spectral_start(
     if len(reasons) == N_SPLITS:
         note("no-spectral-start", reason=reasons[0])
     return best
-
-
-def _answers(crowd: tb.Responses, q: Floats) -> Floats:
-    """Count how often each answer was given, by truth: (answer, truth)."""
-    counts = np.zeros((crowd.n_classes, crowd.n_classes))
-    np.add.at(
-        counts, crowd.label_of_each(), q[crowd.task_of_each()] * crowd.weight_of_each()[:, None]
-    )
-    return counts
 
 
 def _require_tasks(in_class: Floats) -> None:
@@ -154,15 +134,14 @@ def _require_tasks(in_class: Floats) -> None:
 
 def estimate(crowd: tb.Responses, rng: np.random.Generator) -> Floats:
     """Return q as one random split of the workers shows it; raise Unsuited where it cannot."""
-    n_classes = crowd.n_classes
-    if n_classes > MAX_CLASSES:
+    if crowd.n_classes > MAX_CLASSES:
         raise Unsuited(
-            f"there are {n_classes} classes, and the work grows with their fourth power; "
+            f"there are {crowd.n_classes} classes, and the work grows with their fourth power; "
             f"at most {MAX_CLASSES} are allowed"
         )
     group = split_workers(crowd, rng)
     votes = count_votes(crowd, group)
-    groups = group_estimates(moments(votes), rng)
+    groups = groups_of(*moments(votes), rng)
     _require_tasks(groups.class_prior * crowd.n_tasks)
     log_confusion = np.log(worker_confusions(crowd, votes, group, groups))
     scores = np.tile(np.log(groups.class_prior), (crowd.n_tasks, 1))  # [eq:ds-task]
@@ -189,9 +168,8 @@ def split_workers(crowd: tb.Responses, rng: np.random.Generator) -> Codes:
 
 
 def _n_responses(crowd: tb.Responses) -> Floats:
-    return np.bincount(crowd.worker_of_each(), crowd.weight_of_each(), crowd.n_workers).astype(
-        np.float64
-    )
+    n = np.bincount(crowd.worker_of_each(), crowd.weight_of_each(), crowd.n_workers)
+    return n.astype(np.float64)
 
 
 def count_votes(crowd: tb.Responses, group: Codes) -> Floats:
@@ -202,11 +180,12 @@ def count_votes(crowd: tb.Responses, group: Codes) -> Floats:
     return votes
 
 
-def moments(votes: Floats) -> Moments:
-    """Return the moments [eq:spectral-moments] of votes (group, n_tasks, n_classes).
+def moments(votes: Floats) -> tuple[Floats, Floats]:
+    """Return the joint moments [eq:spectral-moments] of votes (group, n_tasks, n_classes).
 
-    Third moments visit, for each label, only the tasks to which the first group gave it: as much
-    work as there are responses, whatever the number of tasks.
+    Pairs are (group, group, label, label), triples (label, label, label) of the three groups. Third
+    moments visit, for each label, only the tasks to which the first group gave it: as much work as
+    there are responses, whatever the number of tasks.
     """
     n_tasks, n_classes = votes.shape[1:]
     pairs = np.array([[left.T @ right for right in votes] for left in votes])
@@ -215,62 +194,55 @@ def moments(votes: Floats) -> Moments:
     for label in range(n_classes):
         given = np.flatnonzero(first[:, label])
         triples[label] = (second[given] * first[given, label, None]).T @ third[given]
-    return Moments(pairs / n_tasks, triples / n_tasks)
+    return pairs / n_tasks, triples / n_tasks
 
 
-def group_estimates(found: Moments, rng: np.random.Generator) -> GroupEstimates:
+def groups_of(pairs: Floats, triples: Floats, rng: np.random.Generator) -> Groups:
     """Recover the class prior and the confusions of the groups from their moments."""
     for a, b in ((0, 1), (1, 2), (2, 0)):
-        pair = found.pairs[a, b]
-        if not pair.any():
+        if not pairs[a, b].any():
             raise Unsuited("two of the three groups of workers have no task in common")
-        condition = float(np.linalg.cond(pair))
+        condition = float(np.linalg.cond(pairs[a, b]))
         if not condition <= MAX_CONDITION:
             raise Unsuited(
-                f"the votes of two groups of workers do not tell the {len(pair)} classes apart "
+                f"the votes of two groups of workers do not tell the {len(triples)} classes apart "
                 f"(condition number {condition:.0e})"
             )
-    if not found.triples.any():
+    if not triples.any():
         raise Unsuited("no task has responses of all three groups of workers")
-    parts = [_one_group(found, c, rng) for c in range(N_GROUPS)]
-    prior = np.maximum(np.mean([part.weights for part in parts], axis=0), FLOOR)
-    confusion = np.array([shares(part.columns) for part in parts])
-    size = np.array([part.columns.sum(axis=0).mean() for part in parts])
-    return GroupEstimates(prior / prior.sum(), confusion, size)
+    weights, columns = zip(*(_group(pairs, triples, c, rng) for c in range(N_GROUPS)), strict=True)
+    prior = np.maximum(np.mean(weights, axis=0), FLOOR)
+    size = np.array([each.sum(axis=0).mean() for each in columns])
+    return Groups(prior / prior.sum(), shares(np.array(columns)), size)
 
 
-def _one_group(found: Moments, c: int, rng: np.random.Generator) -> Components:
-    """Let the other two groups, a and b, speak as group c would: [eq:spectral-symmetric]."""
-    a = (c + 1) % N_GROUPS
-    b = (c + 2) % N_GROUPS
-    from_a = _translation(found, a, c)
-    from_b = _translation(found, b, c)
-    second = from_a @ found.pairs[a, b] @ from_b.T
-    in_order = found.triples.transpose(a, b, c)
-    third = np.einsum("abk,ia,jb->ijk", in_order, from_a, from_b, optimize=True)
-    parts = components(second, third, rng)
-    return match(parts, _claims(found, c, parts.columns))
+def _group(
+    pairs: Floats, triples: Floats, c: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return class shares and columns of group c: the others speak as it would.
 
-
-def _translation(found: Moments, a: int, c: int) -> Floats:
-    """Return what turns the votes of group a into those that group c is expected to give."""
-    b = N_GROUPS - a - c
-    return np.asarray(found.pairs[c, b] @ np.linalg.inv(found.pairs[a, b]))
-
-
-def _claims(found: Moments, c: int, columns: Floats) -> Floats:
-    """Return what the three groups answer on average, given the columns of group c.
-
-    Each group alone may be too small to know which component is which class, and three groups
-    could disagree on it; the average is that of the crowd.
+    What a group is expected to answer, given the votes of another, is a matrix of second moments;
+    with those the moments are symmetric: [eq:spectral-symmetric].
     """
-    everyone = [columns if g == c else _translation(found, c, g) @ columns for g in range(N_GROUPS)]
-    return np.asarray(np.mean([shares(one) for one in everyone], axis=0))
+
+    def translation(a: int, to: int) -> Floats:
+        b = N_GROUPS - a - to
+        return np.asarray(pairs[to, b] @ np.linalg.inv(pairs[a, b]))
+
+    a, b = (c + 1) % N_GROUPS, (c + 2) % N_GROUPS
+    from_a, from_b = translation(a, c), translation(b, c)
+    second = from_a @ pairs[a, b] @ from_b.T
+    in_order = triples.transpose(a, b, c)
+    third = np.einsum("abk,ia,jb->ijk", in_order, from_a, from_b, optimize=True)
+    weights, columns = components(second, third, rng)
+    # Each group alone may be too small to know which component is which class, and three groups
+    # could disagree on it; what all three answer on average is what the crowd answers.
+    everyone = [columns if g == c else translation(c, g) @ columns for g in range(N_GROUPS)]
+    part = match(columns, np.asarray(np.mean([shares(one) for one in everyone], axis=0)))
+    return weights[part], columns[:, part]
 
 
-def worker_confusions(
-    crowd: tb.Responses, votes: Floats, group: Codes, groups: GroupEstimates
-) -> Floats:
+def worker_confusions(crowd: tb.Responses, votes: Floats, group: Codes, groups: Groups) -> Floats:
     """Return each worker's confusions, (n_workers, answer, truth): [eq:spectral-worker].
 
     How often a worker answers and how common a class is are factors of a column, and columns are
@@ -293,18 +265,19 @@ def worker_confusions(
     return np.asarray(own * shares(theta) + (1.0 - own) * groups.confusion[group])
 
 
-def components(second: Floats, third: Floats, rng: np.random.Generator) -> Components:
+def components(second: Floats, third: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Take a mixture of as many parts as there are answers to pieces: [eq:spectral-components].
 
-    The moments may be known up to a factor each: only the columns' common factor then is lost.
+    Returns weights (h,), sum 1, and columns (answer, h). The moments may be known up to a factor
+    each: only the columns' common factor then is lost.
 
     >>> columns = np.array([[0.9, 0.2], [0.1, 0.8]])
     >>> weights = np.array([0.6, 0.4])
     >>> second = np.einsum("h,ih,jh->ij", weights, columns, columns)
     >>> third = np.einsum("h,ih,jh,kh->ijk", weights, columns, columns, columns)
-    >>> found = components(second, third, np.random.default_rng(0))
-    >>> found = match(found, shares(found.columns))
-    >>> found.weights.round(6).tolist(), found.columns.round(6).tolist()
+    >>> weights, columns = components(second, third, np.random.default_rng(0))
+    >>> part = match(columns, shares(columns))
+    >>> weights[part].round(6).tolist(), columns[:, part].round(6).tolist()
     ([0.6, 0.4], [[0.9, 0.2], [0.1, 0.8]])
     """
     # [eq:spectral-white]: Qᵀ M Q = I for the symmetric second moment M.
@@ -316,31 +289,21 @@ def components(second: Floats, third: Floats, rng: np.random.Generator) -> Compo
         )
     whitener = vector / np.sqrt(value)
     symmetric = sum(third.transpose(order) for order in permutations(range(3))) / 6.0
-    white = np.einsum("abc,ai,bj,ck->ijk", symmetric, *[whitener] * 3, optimize=True)
-    strength, direction = power_method(white, rng)
+    left = np.einsum("abc,ai,bj,ck->ijk", symmetric, *[whitener] * 3, optimize=True)
+    # [eq:spectral-power]: the strongest part is taken out, then the strongest of what is left.
+    strength = np.empty(len(left))
+    direction = np.empty(left.shape[:2])
+    for h in range(len(left)):
+        strength[h], v = strongest(left, rng)
+        if not strength[h] > MIN_STRENGTH * strength[: h + 1].max():
+            raise Unsuited(f"the third moments of the votes show only {h} of {len(left)} classes")
+        direction[:, h] = v
+        left = left - strength[h] * v[:, None, None] * v[:, None] * v
     weights = strength**-2.0
-    return Components(weights / weights.sum(), (vector * np.sqrt(value)) @ (direction * strength))
+    return weights / weights.sum(), (vector * np.sqrt(value)) @ (direction * strength)
 
 
-def power_method(cube: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return strengths (h,) and directions (axis, h) of the orthogonal parts of a symmetric cube.
-
-    The strongest part of several random starts is taken out, then the strongest of what is left,
-    and so on: [eq:spectral-power].
-    """
-    left = cube.copy()
-    strengths = np.empty(len(cube))
-    directions = np.empty(cube.shape[:2])
-    for h in range(len(cube)):
-        strengths[h], directions[:, h] = _strongest(left, rng)
-        if not strengths[h] > MIN_STRENGTH * strengths[: h + 1].max():
-            raise Unsuited(f"the third moments of the votes show only {h} of {len(cube)} classes")
-        v = directions[:, h]
-        left -= strengths[h] * v[:, None, None] * v[:, None] * v
-    return strengths, directions
-
-
-def _strongest(cube: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
+def strongest(cube: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
     """Climb from random unit vectors by v ← T(I, v, v) / ‖·‖; return the largest T(v, v, v)."""
     v = rng.standard_normal((len(cube), N_STARTS))
     v /= np.linalg.norm(v, axis=0)
@@ -356,21 +319,21 @@ def _strongest(cube: Floats, rng: np.random.Generator) -> tuple[float, Floats]:
     return float(strength[best]), v[:, best]
 
 
-def match(found: Components, claims: Floats) -> Components:
-    """Order components by the classes that they claim, (answer, h): see `assign`.
+def match(columns: Floats, claims: Floats) -> npt.NDArray[np.int64]:
+    """Return `assign` of the claims of components; refuse what no probabilities can be.
 
-    >>> found = Components(np.array([0.7, 0.3]), np.array([[4.0, 16.0], [6.0, 4.0]]))
-    >>> match(found, shares(found.columns)).columns.tolist()
-    [[16.0, 4.0], [4.0, 6.0]]
+    >>> columns = np.array([[4.0, 16.0], [6.0, 4.0]])
+    >>> match(columns, shares(columns)).tolist()
+    [1, 0]
     """
     part = assign(claims)
     chosen = claims[np.arange(len(part)), part]
-    if not (found.columns.sum(axis=0) > 0.0).all() or not (chosen > FLOOR).all():
+    if not (columns.sum(axis=0) > 0.0).all() or not (chosen > FLOOR).all():
         raise Unsuited(
             "what the votes show cannot be matched to the classes: some confusions come out "
             "negative, as from too few or too noisy responses"
         )
-    return Components(found.weights[part], found.columns[:, part])
+    return part
 
 
 def assign(claims: Floats) -> npt.NDArray[np.int64]:
