@@ -336,7 +336,11 @@ def _checked_confusion(
             (given >= 0) & (given <= 1) & (not is_range or given[0] <= given[1])
         ),
     )
-    right = rng.uniform(*right, size=n_workers) if is_range else np.broadcast_to(right, n_workers)
+    right = (
+        rng.uniform(right[0], right[1], n_workers)
+        if is_range
+        else np.broadcast_to(right, n_workers)
+    )
     wrong = (1.0 - right) / (n_classes - 1)
     return np.where(np.eye(n_classes, dtype=bool), right[:, None, None], wrong[:, None, None])
 

@@ -47,7 +47,7 @@ def test_kinds_of_workers_are_worth_as_many_single_workers() -> None:
     assert not ours.vacuous
     np.testing.assert_allclose(ours.label_exponent, theirs.label_exponent, rtol=1e-9)
     np.testing.assert_allclose(ours.confusion_error, theirs.confusion_error, rtol=1e-9)
-    assert ours.ingredients.evidence_failure == pytest.approx(theirs.ingredients.evidence_failure)
+    assert ours.evidence_failure == pytest.approx(theirs.evidence_failure)
 
 
 def test_renaming_classes_changes_nothing() -> None:
@@ -108,7 +108,7 @@ def test_the_sharp_bounds_are_far_smaller_than_the_plain_ones() -> None:
     sharp = theory.bounds(crowd, threshold=0.5)
     assert not plain.vacuous
     assert sharp.label_exponent[-1] > 1.5 * plain.label_exponent[-1]
-    assert sharp.ingredients.evidence_failure < plain.ingredients.evidence_failure
+    assert sharp.evidence_failure < plain.evidence_failure
 
 
 # Links
@@ -215,7 +215,7 @@ def test_an_unknown_version_of_the_support_is_refused() -> None:
 
 def test_the_printed_probability_says_nothing_whatever_the_crowd() -> None:
     found = theory.bounds(crowd_of(n_workers=5000), version="printed")
-    assert found.ingredients.evidence_failure > 1  # erratum 16
+    assert found.evidence_failure > 1  # erratum 16
     assert found.probability == 0
     assert found.vacuous
 

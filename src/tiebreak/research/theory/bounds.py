@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,16 +20,12 @@ RIGHT = 0.5  # below this error of its class probabilities, a task's label is ri
 MOST = {"workers": 100_000, "tasks": 1_000_000_000}
 SMALLEST_FAILURE = 1e-9
 HALVINGS = 20
+TRACED = (
+    *("label_error", "class_prior_error", "confusion_error"),
+    *("linked_label_error", "label_exponent", "link_support"),
+)
 
 Unit = Literal["workers", "responses", "tasks"]
-
-
-class Ingredients(NamedTuple):
-    """What the bounds are made of, beside the properties of the assumptions."""
-
-    evidence_threshold: float
-    evidence_failure: float
-    deviations: Deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +47,9 @@ class Bounds:
         (n_iter,): the least W of any linked task; 0 without links.
     probability
         Of all these bounds together, over all iterations; 0 where none can be given.
+    evidence_threshold, evidence_failure, deviations
+        What they are made of: φ, the chance that some task gets less than this share of the
+        expected evidence, and how far counts may stray.
     """
 
     assumptions: Assumptions
@@ -62,7 +61,9 @@ class Bounds:
     label_exponent: Floats
     link_support: Floats
     probability: float
-    ingredients: Ingredients
+    evidence_threshold: float
+    evidence_failure: float
+    deviations: Deviations
 
     @property
     def worst_label_error(self) -> float:
@@ -86,8 +87,8 @@ class Bounds:
         if self.probability <= 0:
             return (
                 "vacuous: the chance that some task gets less than "
-                f"{self.ingredients.evidence_threshold:.0%} of the expected evidence is only known "
-                f"to be below {self.ingredients.evidence_failure:.3g}"
+                f"{self.evidence_threshold:.0%} of the expected evidence is only known "
+                f"to be below {self.evidence_failure:.3g}"
             )
         if self.vacuous:
             step = int(np.argmax(self.label_error >= 1))
@@ -156,7 +157,7 @@ def bounds(
     candidates = _thresholds(assumptions, version, threshold)
     # Chosen by the assumptions, never by data: the bound stays valid.
     tried = [_run(assumptions, links, n_iter, version, *each) for each in candidates]
-    share = max(tried, key=_merit).ingredients.evidence_threshold
+    share = max(tried, key=_merit).evidence_threshold
     exact = _rules(version).evidence_failure(assumptions, share)
     return _run(assumptions, links, n_iter, version, share, exact)
 
@@ -185,7 +186,7 @@ def _merit(found: Bounds) -> tuple[float, ...]:
         -found.worst_label_error,
         float((found.label_error < 1).sum()),
         float(found.label_exponent[-1]),
-        -found.ingredients.evidence_failure,
+        -found.evidence_failure,
     )
 
 
@@ -230,23 +231,20 @@ def _run(
             linked = rule.label_error(crowd, exponent + links.strength * support)
             labels = LabelErrors(error, linked, links.total_tasks / crowd.n_tasks)
         class_prior = rule.class_prior_error(crowd, deviations, labels)
-        rows = rule.confusion_error(crowd, deviations, labels)
+        confusion, row_totals = rule.confusion_error(crowd, deviations, labels)
         total = crowd.n_tasks + float(crowd.class_prior_counts.sum())
-        errors = ParameterErrors(class_prior, rows.entry, total, rows.total)
-        worst = (float(class_prior.max()), float(rows.entry.max()))
+        errors = ParameterErrors(class_prior, confusion, total, row_totals)
+        worst = (float(class_prior.max()), float(confusion.max()))
         table.append((labels.unlinked, *worst, labels.linked, exponent, support))
-    label, class_prior, confusion, linked_label, exponents, supports = np.array(table).T
+    traced: dict[str, Any] = dict(zip(TRACED, np.array(table).T, strict=True))
     return Bounds(
         assumptions=crowd,
         links=links,
-        label_error=label,
-        class_prior_error=class_prior,
-        confusion_error=confusion,
-        linked_label_error=linked_label,
-        label_exponent=exponents,
-        link_support=supports,
         probability=probability,
-        ingredients=Ingredients(share, evidence_failure, deviations),
+        evidence_threshold=share,
+        evidence_failure=evidence_failure,
+        deviations=deviations,
+        **traced,
     )
 
 

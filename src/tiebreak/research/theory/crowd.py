@@ -373,7 +373,8 @@ def _shares(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Return rows of probabilities above 0, scaled so that each sums to 1."""
 
     def are_right(rows: Floats) -> npt.NDArray[np.bool_]:
-        return (rows > 0) & (np.abs(rows.sum(axis=-1, keepdims=True) - 1) <= SUM_ERROR)
+        sums = rows.sum(axis=-1, keepdims=True)
+        return np.asarray((rows > 0) & (np.abs(sums - 1) <= SUM_ERROR))
 
     rows = _numbers(name, value, shape, "above 0, with rows that sum to 1", are_right)
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))

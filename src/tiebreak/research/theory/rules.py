@@ -67,13 +67,6 @@ class ParameterErrors(NamedTuple):
     confusion_total: Floats  # (n_kinds, truth)
 
 
-class RowErrors(NamedTuple):
-    """Errors of confusion entries, (n_kinds, truth, answer), and the rows' least totals."""
-
-    entry: Floats
-    total: Floats
-
-
 class Plain:
     """The theorems, corrected, with the paper's constants."""
 
@@ -151,7 +144,7 @@ class Plain:
 
     def confusion_error(
         self, crowd: Assumptions, deviations: Deviations, labels: LabelErrors
-    ) -> RowErrors:
+    ) -> tuple[Floats, Floats]:
         """Bound the errors of the confusions, and the rows' posterior totals from below.
 
         Implements [eq:thm-confusion]:
@@ -167,7 +160,7 @@ class Plain:
         row_total = n_tasks * (expected - deviations.answered - labels.mean) + prior_total
         pull = np.abs(crowd.confusion_counts - crowd.confusion * prior_total[:, :, None])
         strayed = 2 * n_tasks * (deviations.answers + labels.mean)
-        return RowErrors(_capped_ratio(strayed + pull, row_total[:, :, None]), row_total)
+        return _capped_ratio(strayed + pull, row_total[:, :, None]), row_total
 
 
 class Sharp(Plain):
@@ -279,7 +272,7 @@ class Sharp(Plain):
 
     def confusion_error(
         self, crowd: Assumptions, deviations: Deviations, labels: LabelErrors
-    ) -> RowErrors:
+    ) -> tuple[Floats, Floats]:
         """Bound the errors of the confusions, and the rows' posterior totals from below.
 
         Implements [eq:thm-confusion-sharp]:
@@ -300,7 +293,7 @@ class Sharp(Plain):
         pull = np.abs(crowd.confusion_counts - gamma * prior_total[:, :, None])
         strayed = n_tasks * (deviations.answers + gamma * deviations.answered[:, :, None])
         mixed_up = np.maximum(gamma, 1 - gamma) * moved[:, :, None]
-        return RowErrors(_capped_ratio(strayed + mixed_up + pull, row_total[:, :, None]), row_total)
+        return _capped_ratio(strayed + mixed_up + pull, row_total[:, :, None]), row_total
 
 
 class Printed(Plain):
@@ -349,7 +342,7 @@ class Printed(Plain):
         deviations: Deviations,
         labels: LabelErrors,
         posterior_total: Floats | None = None,
-    ) -> RowErrors:
+    ) -> tuple[Floats, Floats]:
         """(2N (t + ε_q) + β₀ + β̄₀) / (N μ π − N t/γ − N ε_q + β̄): circular, fails (erratum 21).
 
         β̄ is the posterior total, which nobody knows beforehand; None puts in what is expected,
@@ -364,7 +357,7 @@ class Printed(Plain):
         below = known - n_tasks * deviations.answers / crowd.confusion
         strayed = 2 * n_tasks * (deviations.answers + labels.mean)
         pull = crowd.confusion_counts + prior_total[:, :, None]
-        return RowErrors(_capped_ratio(strayed + pull, below), below.min(axis=2))
+        return _capped_ratio(strayed + pull, below), below.min(axis=2)
 
 
 plain, sharp, printed = Plain(), Sharp(), Printed()
