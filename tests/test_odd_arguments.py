@@ -15,10 +15,7 @@ import pytest
 import tiebreak as tb
 from tiebreak.arguments import FLAG
 from tiebreak.errors import OptionError
-from tiebreak.report.explain import explain
-from tiebreak.report.measure import measure
-from tiebreak.report.plots import Plots
-from tiebreak.report.write import render, write
+from tiebreak.report import Plots, explain, measure, render, write
 
 ROWS = [
     (f"t{task}", f"w{worker}", "yes" if (7 * task + 3 * worker) % 5 else "no")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.report.measure import measure
+from tiebreak.report import measure
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CROWD = tb.simulate.crowd(60, 8, 3, random_state=0)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
-from tiebreak.report.measure import measure
-from tiebreak.report.write import render
+from tiebreak.report import measure, render
 
 CROWD = tb.simulate.crowd(30, 5, 2, random_state=0)
 KNOWN = dict(list(CROWD.gold.to_dict().items())[:10])

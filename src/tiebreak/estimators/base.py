@@ -124,7 +124,7 @@ class Estimator:
         return Plots(self)
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write what the fit found as one HTML page; see `tiebreak.report.write.write`.
+        """Write what the fit found as one HTML page; see `tiebreak.report.write`.
 
         Such as `truth=`, known labels to compare with, `texts=`, what tasks look like, and
         `json_path=`, where to write the same numbers as JSON.

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv
 
 from tiebreak import tables
-from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids
 from tiebreak.data.labels import Labels
+from tiebreak.decide.held_out import without_gold
 from tiebreak.errors import InputError
+from tiebreak.inference.worker_summary import Interval
+from tiebreak.judges.known import interval_of_share
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.report.charts import clip
 
@@ -23,7 +24,6 @@ LEVEL = 0.9  # of the interval of a worker's accuracy
 MOST_RESPONSES = 1_000_000  # up to which intervals come from the model's own table of workers
 FEWEST = 10  # responses: workers with fewer get no verdict
 BINS = 10  # of the calibration curve
-Z = 1.96  # of an interval of 95 %
 
 RELIABLE = "better than chance"
 CHANCE = "no better than chance"
@@ -69,15 +69,17 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     True
     """
     prior = np.asarray(model.class_prior_)
-    counts = responses_by_label(model.responses_, model.labels_.label) + dropped_by_class(model)
-    if _has_table(model):
+    counts = responses_by_class(model)
+    end, crowd = vars(model).get("_warm_start"), model.responses_
+    # A table can be had soon, and is of the tasks that this model shows.
+    has_table = end is not None and getattr(model, "_carried", None) is None
+    if has_table and len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES:
         table = model.workers_table(level=LEVEL)
         mean, low, high = table.accuracy, table.accuracy_low, table.accuracy_high
     else:
         right = np.diagonal(model.confusion_, axis1=1, axis2=2)
-        mean = right @ prior
         variance = (right * (1.0 - right) / (counts + len(prior) + 1.0)) @ prior**2
-        low, high = _beta_interval(mean, variance)
+        mean, low, high = Interval.of(right @ prior, variance, LEVEL)
     n_responses = counts.sum(axis=1).round().astype(np.int64)
     # How often answers that ignore the task would be right.
     by_chance = np.einsum("k,wkl->wl", prior, model.confusion_) @ prior
@@ -122,24 +124,21 @@ def guessing(model: Any) -> float:
     return float((np.asarray(model.class_prior_) ** 2).sum())
 
 
-def responses_by_label(responses: Responses, label: Any) -> Floats:
-    """Count the responses of each worker to tasks of each label, (n_workers, n_classes)."""
-    n_classes = responses.n_classes
-    cell = responses.worker_of_each().astype(np.int64) * n_classes
-    cell += np.asarray(label)[responses.task_of_each()]
-    size = responses.n_workers * n_classes
-    return np.bincount(cell, minlength=size).reshape(-1, n_classes).astype(np.float64)
+def responses_by_class(model: Any) -> Floats:
+    """Count the responses of each worker by the label of their task, (n_workers, n_classes).
 
-
-def dropped_by_class(model: Any) -> Floats:
-    """Return what a model counted of responses that it no longer has, (n_workers, n_classes)."""
-    n_classes = len(model.classes_)
+    Those that the model no longer has, and counts by class, are among them.
+    """
+    n_workers, n_classes = len(model.workers_), len(model.classes_)
+    cell = model.responses_.worker_of_each().astype(np.int64) * n_classes
+    cell += np.asarray(model.labels_.label)[model.responses_.task_of_each()]
+    counts = np.bincount(cell, minlength=n_workers * n_classes).reshape(n_workers, n_classes)
     carried = getattr(model, "_carried", None)
     if carried is None:
-        return np.zeros((len(model.workers_), n_classes))
+        return counts.astype(np.float64)
     n_parts = carried.counts.shape[1] // n_classes
     by_answer = carried.counts.reshape(-1, n_classes, n_classes, n_parts)
-    return np.asarray(by_answer.sum(axis=(1, 3)))
+    return np.asarray(counts + by_answer.sum(axis=(1, 3)))
 
 
 def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
@@ -160,12 +159,7 @@ def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
         return ToScore(model.labels_, known, False)
     if model.gold_ is None or not len(model.gold_):
         return None
-    params = model.get_params()
-    if "worker_model" in params:
-        params["worker_model"] = getattr(model, "worker_model_", params["worker_model"])
-    links = {} if model.links_ is None else {"links": model.links_}
-    again = type(model)(**params).fit(model.responses_, **links)
-    return ToScore(again.labels_, model.gold_, True)
+    return ToScore(without_gold(model).labels_, model.gold_, True)
 
 
 def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Found]:
@@ -185,48 +179,16 @@ def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Foun
     stated = labels.probability[task[there]]
     right = (labels.label[task[there]] == truth[there]).astype(np.float64)
     bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
-    n = np.bincount(bin_of, minlength=bins)
-    mean = np.bincount(bin_of, stated, minlength=bins)
-    n_right = np.bincount(bin_of, right, minlength=bins)
+    n, mean, n_right = (np.bincount(bin_of, weights, bins) for weights in (None, stated, right))
     points = []
     for k in np.flatnonzero(n).tolist():
-        share = float(n_right[k] / n[k])
-        low, high = wilson(share, int(n[k]))
-        point = {"stated": float(mean[k] / n[k]), "right": share, "low": low, "high": high}
-        points.append(point | {"n": int(n[k])})
+        low, high = interval_of_share(float(n_right[k]), float(n[k]))
+        shares = {"stated": float(mean[k] / n[k]), "right": float(n_right[k] / n[k])}
+        points.append(shares | {"low": low, "high": high, "n": int(n[k])})
     return points
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's interval of 95 % of a share.
-
-    >>> tuple(round(end, 3) for end in wilson(0.5, 10))
-    (0.237, 0.763)
-    """
-    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-    half = Z / (1 + Z**2 / n) * float(np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)))
-    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def subset(known: Gold, chosen: Offsets) -> Gold:
     """Return the known labels at these places."""
     names = Ids(known.tasks.take(chosen))
     return replace(known, tasks=names, label=known.label[chosen], row=known.row[chosen])
-
-
-def _has_table(model: Any) -> bool:
-    """Whether a table of workers can be had soon, and is of the tasks that this model shows."""
-    end = vars(model).get("_warm_start")
-    crowd = model.responses_
-    if end is None or getattr(model, "_carried", None) is not None:
-        return False
-    return bool(len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES)
-
-
-def _beta_interval(mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Return where the middle 90 % of a Beta with this mean and variance lie."""
-    inside = np.clip(mean, 1e-9, 1.0 - 1e-9)
-    strength = np.maximum(inside * (1.0 - inside) / np.maximum(variance, 1e-12) - 1.0, 1e-3)
-    a, b = inside * strength, (1.0 - inside) * strength
-    tail = (1.0 - LEVEL) / 2.0
-    return np.asarray(betaincinv(a, b, tail)), np.asarray(betaincinv(a, b, 1.0 - tail))

@@ -44,6 +44,9 @@ Row = Sequence[object]
 Words = tuple[str, str]  # title and description of a chart
 
 
+Mark = tuple[str, dict[str, object], str]  # an element of a picture: tag, attributes, words
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Chart:
     """A picture, and the same numbers as a table.
@@ -56,7 +59,7 @@ class Chart:
     description: str
     header: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...] = field(repr=False)
-    drawing: Markup = field(repr=False)
+    marks: list[Mark] = field(repr=False)
     width: float
     height: float
 
@@ -65,7 +68,7 @@ class Chart:
 
         `alone`: with its colours inside, for a file of its own.
         """
-        key = key or f"tb-{zlib.crc32((self.title + self.drawing).encode()):08x}"
+        key = key or f"tb-{zlib.crc32(f'{self.title}{self.marks}'.encode()):08x}"
         kind = "tb-chart tb-wide" if self.width > NARROW else "tb-chart"
         return Markup(_macros().svg(self, key, kind, stylesheet() if alone else None))
 
@@ -112,22 +115,37 @@ class Scale(NamedTuple):
 
 
 class _Drawing:
-    """The elements of a picture."""
+    """A picture that is being made; templates/charts.html writes its marks as SVG."""
 
     def __init__(self) -> None:
-        self._elements: list[Markup] = []
+        self.marks: list[Mark] = []
 
-    def chart(
-        self,
-        words: Words,
-        header: Iterable[str],
-        rows: Iterable[Row],
-        width: float,
-        height: float,
-    ) -> Chart:
-        """Return the chart with this picture; `words` are its title and description."""
-        table = tuple(tuple(row) for row in rows)
-        return Chart(*words, tuple(header), table, Markup().join(self._elements), width, height)
+    def put(self, tag: str, kind: str, words: str = "", **attributes: object) -> None:
+        """Add an element; attributes that are None are left out."""
+        values = {
+            name.replace("_", "-"): f"{value:g}" if isinstance(value, float) else value
+            for name, value in attributes.items()
+        }
+        self.marks.append((tag, {"class": kind, **values}, words))
+
+    def text(
+        self, x: float, y: float, words: str, kind: str = "", anchor: str | None = None
+    ) -> None:
+        self.put("text", f"tb-text {kind}".strip(), words, x=x, y=y, text_anchor=anchor)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        self.put("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
+
+    def box(
+        self, place: tuple[float, float, float, float], kind: str, opacity: float | None = None
+    ) -> None:
+        x, y, *size = place
+        width, height = (max(each, 0.0) for each in size)
+        faint = None if opacity is None else f"{opacity:.3g}"
+        self.put("rect", kind, x=x, y=y, width=width, height=height, rx=2, fill_opacity=faint)
+
+    def dot(self, x: float, y: float, radius: float, kind: str = "") -> None:
+        self.put("circle", f"tb-dot{kind}", cx=x, cy=y, r=f"{radius:.3g}")
 
     def axes(
         self, x: Scale, y: Scale, x_ticks: list[float], y_ticks: list[float], names: Sequence[str]
@@ -142,48 +160,12 @@ class _Drawing:
         self.text((x.start + x.end) / 2.0, y.start + 36.0, names[0], "tb-muted", "middle")
         self.text(x.start, 13.0, names[1], "tb-muted")
 
-    def text(
-        self, x: float, y: float, words: str, kind: str = "", anchor: str | None = None
-    ) -> None:
-        place = Markup(' text-anchor="{}"').format(anchor) if anchor else ""
-        self._add(
-            '<text x="{:g}" y="{:g}" class="{}"{}>{}</text>',
-            x,
-            y,
-            f"tb-text {kind}".strip(),
-            place,
-            words,
-        )
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        self._add(
-            '<line x1="{:g}" y1="{:g}" x2="{:g}" y2="{:g}" class="{}"/>', x1, y1, x2, y2, kind
-        )
-
-    def box(
-        self, place: tuple[float, float, float, float], kind: str, opacity: float = 1.0
-    ) -> None:
-        x, y, *size = place
-        size = [max(each, 0.0) for each in size]
-        faint = Markup(' fill-opacity="{:.3g}"').format(opacity) if opacity < 1.0 else ""
-        self._add(
-            '<rect x="{:g}" y="{:g}" width="{:g}" height="{:g}" class="{}" rx="2"{}/>',
-            x,
-            y,
-            *size,
-            kind,
-            faint,
-        )
-
-    def dot(self, x: float, y: float, radius: float, kind: str = "") -> None:
-        self._add('<circle cx="{:g}" cy="{:g}" r="{:.3g}" class="tb-dot{}"/>', x, y, radius, kind)
-
-    def path(self, points: Iterable[tuple[float, float]]) -> None:
-        written = " ".join(f"{x:g},{y:g}" for x, y in points)
-        self._add('<polyline points="{}" class="tb-line"/>', written)
-
-    def _add(self, element: str, *values: object) -> None:
-        self._elements.append(Markup(element).format(*values))
+    def chart(
+        self, words: Words, header: Iterable[str], rows: Iterable[Row], width: float, height: float
+    ) -> Chart:
+        """Return the chart with this picture; `words` are its title and description."""
+        table = tuple(tuple(row) for row in rows)
+        return Chart(*words, tuple(header), table, self.marks, width, height)
 
 
 def histogram(
@@ -363,7 +345,8 @@ def line(
     y = Scale(low, high, height - 44.0, 26.0)
     whole = [tick for tick in round_ticks(min(xs), max(xs), 6) if tick == round(tick)]
     draw.axes(x, y, whole, ticks, header)
-    draw.path([(x.at(a), y.at(b)) for a, b in points])
+    places = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in points)
+    draw.put("polyline", "tb-line", points=places)
     draw.dot(x.at(xs[-1]), y.at(ys[-1]), 4.5)
     return draw.chart(words, header, rows, WIDTH, height)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -75,7 +76,46 @@ class Explanation:
     @property
     def sentences(self) -> list[str]:
         """The explanation in words."""
-        return _sentences(self)
+        task, label, other = (clip(each, 60) for each in (self.task, self.label, self.other))
+        if self.is_known:
+            return [f"{task} is {label}: this label was given as known."]
+        sure = "" if self.probability is None else f" ({percent(self.probability, 0)})"
+        said = [f"{task} is labelled {label}{sure}."]
+        counts = Counter(vote.label for vote in self.votes).most_common()
+        if not self.votes:
+            said.append("It has no responses: links or the other tasks decide.")
+        elif len(counts) == 1 and len(self.votes) > 1:
+            said.append(f"All {len(self.votes):,} votes are for {clip(counts[0][0], 30)}.")
+        else:
+            words = first_few([f"{n:,} for {clip(each, 30)}" for each, n in counts], 6)
+            said.append(f"{counted(len(self.votes), 'vote')}: {words}.")
+        if self.alone is not None and self.links:
+            stated = percent(self.alone_probability, 0)
+            also = " too" if self.alone == self.label else ""
+            said.append(f"By its votes alone it would be {clip(self.alone, 60)}{also} ({stated}).")
+        elif self.other is not None and counts and counts[0][0] != self.label:
+            best = max(self.votes, key=lambda vote: vote.factor)
+            if best.factor >= 1.0 + LEAST:
+                worker, times = clip(best.worker, 30), number(best.factor, 1)
+                said.append(
+                    f"The vote of {worker} counts most for {label}: {worker} says "
+                    f"{clip(best.label, 30)} {times} times as often on {label} tasks as on {other} "
+                    "tasks."
+                )
+        for link in self.links[:MOST_LINKS]:
+            if abs(math.log(link.factor)) < TOLD:
+                continue
+            far, stated = clip(link.task, 60), percent(link.probability, 0)
+            must = "must be" if link.is_same else "cannot be"
+            # Being the same speaks for a class, being different against one.
+            favours_label = link.is_same == (link.factor > 1.0)
+            effect = f"{'for' if link.is_same else 'against'} {label if favours_label else other}"
+            said.append(
+                f"{task} {must} the same class as {far} ({clip(link.chain, 120)}; "
+                f"{clip(link.where, 80)}), and {far} is {clip(link.label, 60)} ({stated}): this "
+                f"speaks {effect}."
+            )
+        return said
 
     @property
     def chart(self) -> Chart | None:
@@ -149,7 +189,10 @@ def explain_tasks(model: Any, tasks: Sequence[int]) -> list[Explanation]:
     with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
         q = model.predict(model.responses_.on_tasks(needed)).probabilities
     q = np.maximum(np.array(q), LEAST)
-    known = {} if model.gold_ is None else _known(model)
+    known: dict[int, int] = {}
+    if model.gold_ is not None:
+        gold = model.gold_.on(model.tasks_, model.classes_)
+        known = dict(zip(gold.task.tolist(), gold.label.tolist(), strict=True))
     for place, task in enumerate(needed.tolist()):
         if task in known:
             q[place] = LEAST
@@ -184,34 +227,20 @@ class _Links:
     """The links of a model by task, and how often they are right."""
 
     def __init__(self, model: Any) -> None:
-        self.links = links = model.links_
-        self.names = model.tasks_
-        self.right = 1.0
-        if links is None or not len(links):
-            self.links = None
+        self.links, self.names = model.links_, model.tasks_
+        if self.links is None:
             return
-        code = model.tasks_.codes(links.tasks)
-        left, right = code[links.left], code[links.right]
+        code = model.tasks_.codes(self.links.tasks)
+        left, right = code[self.links.left], code[self.links.right]
         ends = np.concatenate([left, right])
         self.order = np.argsort(ends, kind="stable")
-        self.sorted = ends[self.order]
+        self.near = ends[self.order]
         self.far = np.concatenate([right, left])[self.order]
         error = model.link_error
         if isinstance(error, str):
             rates = [each for rate in model.link_errors_.values() for each in rate[:2]]
             error = float(np.mean(rates)) if rates else None
         self.right = 1.0 - (error or 0.0)
-
-    def near(self, task: int) -> Iterator[tuple[int, bool, int]]:
-        """Yield the tasks at the other ends of a task's links: code, whether must, row."""
-        if self.links is None:
-            return
-        begin, end = np.searchsorted(self.sorted, [task, task + 1])
-        rows = self.order[begin:end] % len(self.links)
-        ends = zip(
-            self.far[begin:end].tolist(), self.links.must[rows].tolist(), rows.tolist(), strict=True
-        )
-        yield from (each for each in ends if each[0] != MISSING)
 
     def reach(self, task: int) -> list[list[Reached]]:
         """Return the tasks of the same class, then each group of the same class that is not it."""
@@ -233,11 +262,14 @@ class _Links:
 
     def _onward(self, member: Reached, sign: str, seen: set[int]) -> Iterator[Reached]:
         """Yield the unseen tasks that are one link further, until enough were reached."""
+        if self.links is None:
+            return
         task, chain, first = member
-        for far, is_must, row in self.near(task):
+        for at in range(*np.searchsorted(self.near, [task, task + 1]).tolist()):
             if len(seen) > MOST_REACHED:
                 return
-            if is_must == (sign == "=") and far not in seen:
+            far, row = int(self.far[at]), int(self.order[at]) % len(self.links)
+            if far != MISSING and far not in seen and self.links.must[row] == (sign == "="):
                 seen.add(far)
                 yield far, f"{chain} {sign} {self.names[far]}", row if first < 0 else first
 
@@ -316,62 +348,6 @@ def _explain(
         ),
         tuple(effects),
     )
-
-
-def _known(model: Any) -> dict[int, int]:
-    codes = model.gold_.on(model.tasks_, model.classes_)
-    return dict(zip(codes.task.tolist(), codes.label.tolist(), strict=True))
-
-
-def _sentences(found: Explanation) -> list[str]:
-    task, label = clip(found.task, 60), clip(found.label, 60)
-    if found.is_known:
-        return [f"{task} is {label}: this label was given as known."]
-    sure = "" if found.probability is None else f" ({percent(found.probability, 0)})"
-    said = [f"{task} is labelled {label}{sure}."]
-    counts: dict[Hashable, int] = {}
-    for vote in found.votes:
-        counts[vote.label] = counts.get(vote.label, 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    words = first_few([f"{n:,} for {clip(each, 30)}" for each, n in ordered], 6)
-    if not found.votes:
-        said.append("It has no responses: links or the other tasks decide.")
-    elif len(counts) == 1 and len(found.votes) > 1:
-        said.append(f"All {len(found.votes):,} votes are for {clip(ordered[0][0], 30)}.")
-    else:
-        said.append(f"{counted(len(found.votes), 'vote')}: {words}.")
-    if found.alone is not None and found.links:
-        stated = percent(found.alone_probability, 0)
-        also = " too" if found.alone == found.label else ""
-        said.append(f"By its votes alone it would be {clip(found.alone, 60)}{also} ({stated}).")
-    elif found.other is not None and ordered and ordered[0][0] != found.label:
-        said += _strongest_vote(found)
-    for link in found.links[:MOST_LINKS]:
-        if abs(math.log(link.factor)) < TOLD:
-            continue
-        of_it = f"{clip(link.task, 60)} is {clip(link.label, 60)} ({percent(link.probability, 0)})"
-        if link.factor > 1.0:
-            effect = f"for {label}" if link.is_same else f"against {clip(found.other, 60)}"
-        else:
-            effect = f"for {clip(found.other, 60)}" if link.is_same else f"against {label}"
-        must = "must be" if link.is_same else "cannot be"
-        said.append(
-            f"{task} {must} the same class as {clip(link.task, 60)} ({clip(link.chain, 120)}; "
-            f"{clip(link.where, 80)}), and {of_it}: this speaks {effect}."
-        )
-    return said
-
-
-def _strongest_vote(found: Explanation) -> list[str]:
-    """Name the vote that did most for a label against which most votes are."""
-    best = max(found.votes, key=lambda vote: vote.factor)
-    if best.factor < 1.0 + LEAST:
-        return []
-    worker, label, other = clip(best.worker, 30), clip(found.label, 60), clip(found.other, 60)
-    return [
-        f"The vote of {worker} counts most for {label}: {worker} says {clip(best.label, 30)} "
-        f"{number(best.factor, 1)} times as often on {label} tasks as on {other} tasks."
-    ]
 
 
 def _times(factor: float) -> str:

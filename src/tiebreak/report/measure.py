@@ -1,8 +1,8 @@
 """What a report says: each section as numbers and names that JSON can hold.
 
-A section has a title, a function that measures it (None where there is nothing to say) and one that
-says the most important thing in a sentence or two, for the top of the report. A new section is a
-line in SECTIONS, its functions here and its part in `templates/report.html`.
+A section is a function that measures it; it returns None where there is nothing to say, and says
+the most important thing in a sentence or two, for the top of the report. A new section is a line in
+SECTIONS, its function here and its part in `templates/sections.html`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,11 @@ from tiebreak import evaluate, judges, selection, tables
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.ids import MISSING
 from tiebreak.errors import InputNote, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.committee import FEW_WORKERS, FromVote
 from tiebreak.estimators.majority_vote import MajorityVote
-from tiebreak.judges import Alpha, Dependence, Spam
 from tiebreak.judges.known import interval_of_share
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
@@ -93,26 +92,25 @@ ASKED = {
 
 LOOK, FINE, NEXT = "Look", "Fine", "Next"
 SIGNS = (LOOK, FINE, NEXT)  # in this order at the top of the report
+TOO_HIGH = "which is too high"
 
 Watch = Callable[[str], None]
 
 
-class Sentence(NamedTuple):
-    """Something to look at, something that is fine, or what to do next."""
-
-    text: str
-    sign: str = FINE
-
-
 @dataclass
 class Subject:
-    """A fitted model and what is known beside it."""
+    """A fitted model, what is known beside it, and what is said of it at the top of the report."""
 
     model: Estimator
     to_score: ToScore | None
     texts: Mapping[int, str]  # by code of task
     systems: Mapping[Hashable, str] | None  # which model made the answer that each task is about
     accepts: Hashable | None  # the class that accepts an answer
+    words: list[Found] = field(default_factory=list)
+
+    def say(self, text: str, sign: str = FINE) -> None:
+        """Say something for the top of the report: look at this, this is fine, do this next."""
+        self.words.append({"sign": sign, "text": text})
 
     @cached_property
     def sample(self) -> Estimator:
@@ -137,7 +135,7 @@ class Subject:
         return worker_accuracy(self.model)
 
     @cached_property
-    def spam(self) -> list[Spam]:
+    def spam(self) -> list[judges.Spam]:
         """Workers who agree with nobody; a sample has too few responses of each to tell."""
         found = self.agreement
         return [] if found is None or self.sample is not self.model else found.spam
@@ -180,15 +178,18 @@ def measure(
         accepts,
     )
     sections: Found = {}
-    for key, section in SECTIONS.items():
-        tell(section.title.lower())
-        sections[key] = _plain(section.measure(subject))
+    for key, (title, section) in SECTIONS.items():
+        tell(title.lower())
+        sections[key] = _plain(section(subject))
     responses = model.responses_
+    # SOURCE_DATE_EPOCH, where set, so that reports can be made again.
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
     return {
         "format": FORMAT,
         "version": VERSION,
         "tiebreak": __version__,
-        "written": _now().strftime("%Y-%m-%d %H:%M UTC"),
+        "written": now.strftime("%Y-%m-%d %H:%M UTC"),
         "source": clip(source or "responses", 120),
         "counts": {
             "responses": responses.n_given,
@@ -199,6 +200,7 @@ def measure(
             "gold": 0 if model.gold_ is None else len(model.gold_),
         },
         "verdict": verdict(sections),
+        "words": sorted(subject.words, key=lambda each: SIGNS.index(each["sign"])),
         "sections": sections,
     }
 
@@ -217,17 +219,6 @@ def verdict(sections: Found) -> str:
     if is_judged and judge_probabilities(scores) == TOO_HIGH:
         said += "; but known labels show that the probabilities are too high, so check more"
     return f"{said}."
-
-
-def plain_words(found: Found) -> list[Sentence]:
-    """Return what the report says first, what somebody should look at before the rest."""
-    said = [
-        sentence
-        for key, section in SECTIONS.items()
-        if found["sections"][key] is not None
-        for sentence in section.words(found["sections"][key])
-    ]
-    return sorted(said, key=lambda sentence: SIGNS.index(sentence.sign))
 
 
 def name(value: Hashable | None) -> str:
@@ -261,12 +252,6 @@ def restricted(model: Estimator, chosen: Offsets) -> Estimator:
     return view
 
 
-def _now() -> datetime:
-    """Return the time in UTC; SOURCE_DATE_EPOCH, where set, so that reports can be made again."""
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
-
-
 def _plain(value: Any) -> Any:
     """Return what JSON can hold: arrays as lists, and None for nan, which is not known."""
     if isinstance(value, dict):
@@ -293,17 +278,26 @@ def _labels(subject: Subject) -> Found | None:
     stated = labels.probability
     if stated is None or not len(labels):
         return None
-    n_classes = len(labels.classes)
+    n_tasks, n_classes = len(labels), len(labels.classes)
     n_of_class = np.bincount(labels.label, minlength=n_classes)
     total = np.bincount(labels.label, stated, minlength=n_classes)
     doubtful = np.bincount(labels.label[stated < SURE], minlength=n_classes)
     order = np.argsort(-n_of_class, kind="stable")[:MOST_CLASSES]
+    n, wrong = int(doubtful.sum()), float((1.0 - stated).sum())
+    about = "fewer than one" if wrong < 1.0 else f"about {wrong:,.0f}"
+    of_all = counted(n_tasks, "label")
+    if n:
+        are = f"{agreeing(n, 'are')} doubtful (below {percent(SURE, 0)})"
+        subject.say(f"{n:,} of {of_all} {are}; {about} of all labels should be wrong.", LOOK)
+    else:
+        least = f"have a probability of at least {percent(SURE, 0)}"
+        subject.say(f"All {of_all} {least}; {about} of them should be wrong.")
     return {
-        "n_tasks": len(labels),
+        "n_tasks": n_tasks,
         "n_classes": n_classes,
         "doubtful_below": SURE,
-        "n_doubtful": (stated < SURE).sum(),
-        "expected_wrong": (1.0 - stated).sum(),
+        "n_doubtful": n,
+        "expected_wrong": wrong,
         **_histogram(stated),
         "n_without_label": (n_of_class == 0).sum(),
         "classes": [
@@ -317,18 +311,6 @@ def _labels(subject: Subject) -> Found | None:
             for k in order.tolist()
         ],
     }
-
-
-def _say_labels(found: Found) -> list[Sentence]:
-    n = found["n_doubtful"]
-    wrong = found["expected_wrong"]
-    about = "fewer than one" if wrong < 1.0 else f"about {wrong:,.0f}"
-    of_all = counted(found["n_tasks"], "label")
-    if not n:
-        text = f"All {of_all} have a probability of at least {percent(SURE, 0)}; {about} of them "
-        return [Sentence(f"{text}should be wrong.")]
-    text = f"{n:,} of {of_all} {agreeing(n, 'are')} doubtful (below {percent(SURE, 0)}); {about} "
-    return [Sentence(f"{text}of all labels should be wrong.", LOOK)]
 
 
 def _from_vote(subject: Subject) -> Found | None:
@@ -352,12 +334,14 @@ def _from_vote(subject: Subject) -> Found | None:
     first = np.lexsort((at, its - mine))[:MOST_DIFFERENT]
     cards = _cards(subject, at[first].tolist())
     from_vote = FromVote(len(at), (mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum())
-    n_labels, n_workers, has_gold = len(label), len(model.workers_), model.gold_ is not None
+    n_workers = len(model.workers_)
+    sentence = from_vote.sentence(n_tasks, n_workers, has_gold=model.gold_ is not None)
+    subject.say(sentence)
     return {
         "n_differ": len(at),
-        "n_tasks": n_labels,
+        "n_tasks": n_tasks,
         "expected_right": from_vote.expected_right if n_workers > FEW_WORKERS else None,
-        "sentence": from_vote.sentence(n_labels, n_workers, has_gold=has_gold),
+        "sentence": sentence,
         "tasks": [
             card | {"vote": name(model.classes_[int(vote[i])]), "vote_probability": its[i]}
             for card, i in zip(cards, first.tolist(), strict=True)
@@ -365,18 +349,12 @@ def _from_vote(subject: Subject) -> Found | None:
     }
 
 
-def _say_from_vote(found: Found) -> list[Sentence]:
-    return [Sentence(found["sentence"])]
-
-
 def _doubtful_tasks(subject: Subject) -> Found | None:
-    labels = subject.model.labels_
-    if labels.probability is None:
+    stated = subject.model.labels_.probability
+    if stated is None or not (stated < SURE).any():
         return None
-    doubtful = np.flatnonzero(labels.probability < SURE)
-    if not len(doubtful):
-        return None
-    order = np.lexsort((doubtful, labels.probability[doubtful]))
+    doubtful = np.flatnonzero(stated < SURE)
+    order = np.lexsort((doubtful, stated[doubtful]))
     cards = _cards(subject, doubtful[order[:MOST_DOUBTFUL]].tolist())
     return {"n_doubtful": len(doubtful), "tasks": cards}
 
@@ -384,25 +362,31 @@ def _doubtful_tasks(subject: Subject) -> Found | None:
 def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
     """Return what is shown of some tasks: label, votes, text and why."""
     model = subject.model
-    reasons = explain_tasks(model, tasks)
     stated = model.labels_.probability
     cards = []
-    for task, reason in zip(tasks, reasons, strict=True):
+    for task, reason in zip(tasks, explain_tasks(model, tasks), strict=True):
         q = model.probabilities_[task]
         label = int(model.labels_.label[task])
-        others = np.array(q)
-        others[label] = -1.0
-        second = int(others.argmax()) if len(q) > 1 else None
+        second = int(np.where(np.arange(len(q)) == label, -1.0, q).argmax())
+        has_second = len(q) > 1
         workers, given = model.responses_.of(task)
+        labels, counts = np.unique(given, return_counts=True)
+        left, votes = MOST_VOTES, []
+        for at in np.argsort(-counts, kind="stable")[:MOST_LABELS].tolist():
+            who = workers[given == labels[at]][:left]
+            left -= len(who)
+            names = [clip(model.workers_[int(w)], 30) for w in who]
+            said = name(model.classes_[int(labels[at])])
+            votes.append({"label": said, "n": counts[at], "workers": names})
         cards.append(
             {
                 "task": name(model.tasks_[task]),
                 "label": name(model.classes_[label]),
                 "probability": None if stated is None else stated[task],
-                "second": None if second is None else name(model.classes_[second]),
-                "second_probability": None if second is None else q[second],
+                "second": name(model.classes_[second]) if has_second else None,
+                "second_probability": q[second] if has_second else None,
                 "n_votes": len(given),
-                "votes": _votes(model, workers, given),
+                "votes": votes,
                 "text": subject.text(task),
                 "explanation": reason.to_dict(),
             }
@@ -410,27 +394,13 @@ def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
     return cards
 
 
-def _votes(model: Estimator, workers: Any, given: Any) -> list[Found]:
-    """Return the labels that were given, the commonest first, with some of who gave them."""
-    label, count = np.unique(given, return_counts=True)
-    left = MOST_VOTES
-    votes = []
-    for at in np.argsort(-count, kind="stable")[:MOST_LABELS].tolist():
-        who = workers[given == label[at]]
-        shown = [clip(model.workers_[int(w)], 30) for w in who[:left].tolist()]
-        left -= len(shown)
-        votes.append(
-            {"label": name(model.classes_[int(label[at])]), "n": count[at], "workers": shown}
-        )
-    return votes
-
-
 # Workers
 
 
 def _workers(subject: Subject) -> Found | None:
     model = subject.model
-    if not len(model.workers_) or not model.responses_.n_responses:
+    n_workers = len(model.workers_)
+    if not n_workers or not model.responses_.n_responses:
         return None
     verdicts = list(subject.accuracy.verdict)
     for each in subject.spam:  # what responses alone tell, whatever a prior hopes of them
@@ -440,25 +410,22 @@ def _workers(subject: Subject) -> Found | None:
     is_poor = np.flatnonzero(np.isin(np.array(verdicts, dtype=str), POOR))
     poor = is_poor[np.argsort(-found.n_responses[is_poor], kind="stable")].tolist()
     kinds, n_each = np.unique(np.array(verdicts, dtype=str), return_counts=True)
+    named = [name(model.workers_[w]) for w in poor[:3]]
+    if not poor:
+        subject.say(f"None of {counted(n_workers, 'worker')} looks like a guesser.")
+    else:
+        n, more = len(poor), ", …" if len(poor) > len(named) else ""
+        are = f"{counted(n_workers, 'worker')} {agreeing(n, 'are')} hardly better than chance"
+        subject.say(f"{n:,} of {are}: {', '.join(named)}{more}.", LOOK)
     return {
-        "n_workers": len(model.workers_),
+        "n_workers": n_workers,
         "guessing": guessing(model),
         "verdicts": dict(zip(kinds.tolist(), n_each.tolist(), strict=True)),
         "rows": worker_rows(model, MOST_WORKERS, found),
         **_histogram(found.accuracy),
-        "poor": [name(model.workers_[w]) for w in poor[:3]],
+        "poor": named,
         "matrices": _matrices(model, found, poor),
     }
-
-
-def _say_workers(found: Found) -> list[Sentence]:
-    crowd = counted(found["n_workers"], "worker")
-    n = sum(found["verdicts"].get(kind, 0) for kind in POOR)
-    if not n:
-        return [Sentence(f"None of {crowd} looks like a guesser.")]
-    named = ", ".join(found["poor"]) + (", …" if n > len(found["poor"]) else "")
-    text = f"{n:,} of {crowd} {agreeing(n, 'are')} hardly better than chance: {named}."
-    return [Sentence(text, LOOK)]
 
 
 def _matrices(model: Estimator, found: WorkerAccuracy, poor: list[int]) -> list[Found]:
@@ -491,9 +458,20 @@ def _runs(subject: Subject) -> Found | None:
     rows = [] if runs is None else [each for each in runs.workers if each.n_repeated or each.n_both]
     if not rows:
         return None
+    n_judges = len(rows)
     rows.sort(key=lambda each: -np.nanmax([each.flip_rate, 1.0 - each.self_agreement, -1.0]))
+    rows = rows[:MOST_WORKERS]
+    for shares, what in (
+        ([each.flip_rate for each in rows], "changes its verdict with the order of the answers"),
+        ([1.0 - each.self_agreement for each in rows], "disagrees with itself when asked again"),
+    ):
+        if not np.isnan(shares).all():
+            worst = int(np.nanargmax(shares))
+            sign = LOOK if shares[worst] >= UNSTABLE else FINE
+            who = f"{'At most, ' if sign == FINE else ''}{name(rows[worst].worker)}"
+            subject.say(f"{who} {what} in {percent(shares[worst], 0)} of cases.", sign)
     return {
-        "n_judges": len(rows),
+        "n_judges": n_judges,
         "judges": [
             {
                 "worker": name(each.worker),
@@ -504,26 +482,9 @@ def _runs(subject: Subject) -> Found | None:
                 "flip_rate": each.flip_rate,
                 "first_preference": each.first_preference,
             }
-            for each in rows[:MOST_WORKERS]
+            for each in rows
         ],
     }
-
-
-def _say_runs(found: Found) -> list[Sentence]:
-    said = []
-    for key, what in (
-        ("flip_rate", "changes its verdict with the order of the answers"),
-        ("self_agreement", "disagrees with itself when asked again"),
-    ):
-        known = [(e[key], e["worker"]) for e in found["judges"] if e[key] is not None]
-        if key == "self_agreement":
-            known = [(1.0 - share, worker) for share, worker in known]
-        if known:
-            share, worker = max(known, key=lambda each: each[0])
-            sign = LOOK if share >= UNSTABLE else FINE
-            most = "At most, " if sign == FINE else ""
-            said.append(Sentence(f"{most}{worker} {what} in {percent(share, 0)} of cases.", sign))
-    return said
 
 
 def _judges(subject: Subject) -> Found | None:
@@ -559,14 +520,17 @@ def _judges_by_gold(subject: Subject) -> Found | None:
         return None
     gold = subject.to_score.gold
     codes = subject.model.tasks_.codes(gold.tasks)
-    if int((codes >= 0).sum()) < LEAST_KNOWN:
+    codes = codes[codes != MISSING]
+    if len(codes) < LEAST_KNOWN:
         return None
     model = subject.sample
     if model is not subject.model:
-        model = restricted(subject.model, codes[codes >= 0].astype(np.int64))
+        model = restricted(subject.model, codes.astype(np.int64))
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
         found = judges.panel_report(model, gold, sub_panels=False)
+    if found.versus is not None:
+        subject.say(str(found.versus), LOOK)
     return {
         "n_known": found.n_known,
         "judges": [
@@ -584,11 +548,6 @@ def _judges_by_gold(subject: Subject) -> Found | None:
     }
 
 
-def _say_judges(found: Found) -> list[Sentence]:
-    answers = [each for each in found["sentences"] if each.startswith("Is the panel better")]
-    return [Sentence(each, LOOK) for each in answers]
-
-
 def _shared_errors(subject: Subject) -> Found | None:
     """Correlate the errors of workers; where enough is known, by known labels."""
     model = subject.model
@@ -597,7 +556,14 @@ def _shared_errors(subject: Subject) -> Found | None:
     found = _dependence(subject)
     chosen = _most_correlated(found.correlation)
     copies = _copies(subject, found)
-    matrix = found.correlation[np.ix_(chosen, chosen)]
+    if copies:
+        more = len(copies) - 1
+        others = f"; so do {counted(more, 'more pair')}" if more else ""
+        pair = f"{copies[0]['left']} and {copies[0]['right']}"
+        subject.say(f"{pair} look like copies of each other{others}.", LOOK)
+    if found.by_gold and found.mean_correlation >= MUCH:
+        worth = f"{found.n_responses:.1f} responses a task are worth {found.effective:.1f}"
+        subject.say(f"Workers make the same errors: {worth} independent ones.", LOOK)
     return {
         "by_gold": found.by_gold,
         "n_tasks": found.n_tasks,
@@ -608,28 +574,13 @@ def _shared_errors(subject: Subject) -> Found | None:
         "effective": found.effective,
         "effective_interval": found.effective_interval,
         "workers": [name(found.workers[at]) for at in chosen.tolist()],
-        "correlation": np.round(matrix, 6),
+        "correlation": np.round(found.correlation[np.ix_(chosen, chosen)], 6),
         "n_copies": len(copies),
         "copies": copies[:MOST_CORRELATED],
     }
 
 
-def _say_shared_errors(found: Found) -> list[Sentence]:
-    said = []
-    if found["n_copies"]:
-        first = found["copies"][0]
-        more = found["n_copies"] - 1
-        others = f"; so do {counted(more, 'more pair')}" if more else ""
-        text = f"{first['left']} and {first['right']} look like copies of each other{others}."
-        said.append(Sentence(text, LOOK))
-    if found["by_gold"] and (found["mean_correlation"] or 0.0) >= MUCH:
-        text = f"Workers make the same errors: {found['responses_per_task']:.1f} responses a task "
-        text += f"are worth {found['effective']:.1f} independent ones."
-        said.append(Sentence(text, LOOK))
-    return said
-
-
-def _dependence(subject: Subject) -> Dependence:
+def _dependence(subject: Subject) -> judges.Dependence:
     """Compare errors by known labels, where enough of them have responses, else by the model's."""
     if subject.to_score is None:
         return judges.error_dependence(subject.sample)
@@ -648,19 +599,17 @@ def _dependence(subject: Subject) -> Dependence:
 
 def _most_correlated(correlation: Floats) -> Offsets:
     """Return the workers of the most correlated pairs, in the order of workers."""
-    upper = np.where(np.isnan(correlation), -np.inf, correlation)
-    upper = np.where(np.triu(np.ones_like(upper), 1) > 0, upper, -np.inf)
-    order = np.argsort(-upper, axis=None, kind="stable")[: MOST_CORRELATED**2]
-    chosen: list[int] = []
-    for at in order.tolist():
+    upper = np.where(np.triu(~np.isnan(correlation), 1), correlation, -np.inf)
+    chosen: set[int] = set()
+    for at in np.argsort(-upper, axis=None, kind="stable")[: MOST_CORRELATED**2].tolist():
         pair = divmod(at, len(upper))
-        if upper[pair] == -np.inf or len(set(chosen) | set(pair)) > MOST_CORRELATED:
+        if upper[pair] == -np.inf or len(chosen | set(pair)) > MOST_CORRELATED:
             break
-        chosen += [w for w in pair if w not in chosen]
+        chosen |= set(pair)
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def _copies(subject: Subject, found: Dependence) -> list[Found]:
+def _copies(subject: Subject, found: judges.Dependence) -> list[Found]:
     """Return pairs that look like copies: by errors, and by answers that others do not give.
 
     A model may take two who always agree for two good workers; answers alone then tell.
@@ -688,11 +637,20 @@ def _agreement(subject: Subject) -> Found | None:
     found = subject.agreement
     if found is None:
         return None
+    alpha = found.alpha.value
+    if not np.isnan(alpha):
+        grade = "well" if alpha >= GOOD else "fairly" if alpha >= FAIR else "little"
+        text = f"Workers agree {grade}: Krippendorff's α is {alpha:.2f}."
+        subject.say(text, FINE if alpha >= FAIR else LOOK)
+    alphas = [
+        each and {"value": each.value, "low": each.low, "high": each.high}
+        for each in (found.alpha, found.alpha_ordinal)
+    ]
     return {
         "n_tasks": found.n_tasks,
         "is_sample": subject.sample is not subject.model,
-        "alpha": _alpha(found.alpha),
-        "alpha_ordinal": None if found.alpha_ordinal is None else _alpha(found.alpha_ordinal),
+        "alpha": alphas[0],
+        "alpha_ordinal": alphas[1],
         "fleiss_kappa": found.fleiss_kappa,
         "cohen_kappa": found.cohen_kappa,
         "equal_pairs": found.percent,
@@ -709,19 +667,6 @@ def _agreement(subject: Subject) -> Found | None:
     }
 
 
-def _alpha(alpha: Alpha) -> Found:
-    return {"value": alpha.value, "low": alpha.low, "high": alpha.high}
-
-
-def _say_agreement(found: Found) -> list[Sentence]:
-    alpha = found["alpha"]["value"]
-    if alpha is None:
-        return []
-    grade = "well" if alpha >= GOOD else "fairly" if alpha >= FAIR else "little"
-    text = f"Workers agree {grade}: Krippendorff's α is {alpha:.2f}."
-    return [Sentence(text, FINE if alpha >= FAIR else LOOK)]
-
-
 # Links
 
 
@@ -732,25 +677,41 @@ def _links(subject: Subject) -> Found | None:
     if links is None or not len(links):
         return None
     broken, doubtful = model.violations_, model.doubtful_links_
-    with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
-        codes = links.on(model.tasks_)
-    firm = np.ones(codes.n_links, dtype=bool)  # what would follow if every link held
-    implied = link_graph.imply(codes, len(model.classes_), firm=firm)
     report = getattr(model, "link_report_", None)
     groups = getattr(model, "uncertain_groups_", [])
     rates = list((getattr(model, "link_errors_", None) or {}).items())
     doubts = [] if doubtful is None else doubtful.probability.tolist()
     doubted = [] if doubtful is None else _link_rows(model, doubtful.links)
+    n_contradictory, contradictions = _contradictions(model, links)
+    n_broken = 0 if broken is None else len(broken)
+    said = [
+        f"{n:,} of {counted(len(links), 'link')} {agreeing(n, verb)}{what}."
+        for n, verb, what in (
+            (len(doubts), "look", " wrong"),
+            (n_broken, "are", " broken by the labels"),
+            (n_contradictory, "contradict", " the others"),
+        )
+        if n
+    ]
+    if groups:
+        n_groups = counted(len(groups), "group")
+        said.append(
+            f"The class of {n_groups} of linked tasks is uncertain: label one task of each."
+        )
+    for text in said:
+        subject.say(text, LOOK)
+    if not said:
+        subject.say(f"All {counted(len(links), 'link')} hold.")
     return {
         "n_links": len(links),
         "n_must": links.n_must,
         "n_cannot": links.n_cannot,
-        "n_broken": 0 if broken is None else len(broken),
+        "n_broken": n_broken,
         "broken": [] if broken is None else _link_rows(model, broken),
         "n_doubtful": None if doubtful is None else len(doubtful),
         "doubtful": [row | {"wrong": wrong} for row, wrong in zip(doubted, doubts, strict=False)],
-        "n_contradictory": len(implied.closure.conflicts) + len(implied.odd),
-        "contradictory": _contradictions(links, model.tasks_, implied),
+        "n_contradictory": n_contradictory,
+        "contradictory": contradictions,
         "errors": [
             {
                 "source": "all links" if source is None else name(source),
@@ -767,44 +728,34 @@ def _links(subject: Subject) -> Found | None:
     }
 
 
-def _say_links(found: Found) -> list[Sentence]:
-    said = []
-    of = counted(found["n_links"], "link")
-    for key, verb, what in (
-        ("n_doubtful", "look", " wrong"),
-        ("n_broken", "are", " broken by the labels"),
-        ("n_contradictory", "contradict", " the others"),
-    ):
-        if found[key]:
-            verb = agreeing(found[key], verb)
-            said.append(Sentence(f"{found[key]:,} of {of} {verb}{what}.", LOOK))
-    if found["n_uncertain_groups"]:
-        n = counted(found["n_uncertain_groups"], "group")
-        text = f"The class of {n} of linked tasks is uncertain: label one task of each."
-        said.append(Sentence(text, LOOK))
-    return said or [Sentence(f"All {of} hold.")]
-
-
 def _link_rows(model: Estimator, links: Links) -> list[Found]:
     """Return the first links with the labels of both tasks."""
     label = model.labels_.label[model.tasks_.codes(links.tasks)]
-    ends = [
-        (int(links.left[at]), int(links.right[at])) for at in range(min(MOST_LINKS, len(links)))
-    ]
-    return [
-        {
-            "left": name(links.tasks[left]),
-            "right": name(links.tasks[right]),
-            "link": "must" if links.must[at] else "cannot",
-            "labels": [name(model.classes_[int(label[end])]) for end in (left, right)],
-            "where": clip(links.where(at), 80),
-        }
-        for at, (left, right) in enumerate(ends)
-    ]
+    rows = []
+    for at in range(min(MOST_LINKS, len(links))):
+        left, right = int(links.left[at]), int(links.right[at])
+        rows.append(
+            {
+                "left": name(links.tasks[left]),
+                "right": name(links.tasks[right]),
+                "link": "must" if links.must[at] else "cannot",
+                "labels": [name(model.classes_[int(label[end])]) for end in (left, right)],
+                "where": clip(links.where(at), 80),
+            }
+        )
+    return rows
 
 
-def _contradictions(links: Links, tasks: Ids, implied: link_graph.Implications) -> list[Found]:
-    """Return cannot-links whose tasks must-links join, with the chain that joins them."""
+def _contradictions(model: Estimator, links: Links) -> tuple[int, list[Found]]:
+    """Count cannot-links whose tasks must-links join; return some, with the chain that joins them.
+
+    With two classes, an odd cycle of cannot-links is a contradiction, too.
+    """
+    tasks = model.tasks_
+    with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
+        codes = links.on(tasks)
+    firm = np.ones(codes.n_links, dtype=bool)  # what would follow if every link held
+    implied = link_graph.imply(codes, len(model.classes_), firm=firm)
     group = implied.group[implied.links.left]
     has_chain = np.bincount(group)[group] <= MOST_LINKS_OF_A_CHAIN
     rows = []
@@ -820,7 +771,7 @@ def _contradictions(links: Links, tasks: Ids, implied: link_graph.Implications) 
         last = cycle[-1]
         chain = f"with two classes, {write_chain(tasks, cycle)} cannot all hold"
         rows.append((last.start, "=" if last.must else "≠", last.end, chain, last.origin))
-    return [
+    return len(implied.closure.conflicts) + len(implied.odd), [
         {
             "left": name(tasks[left]),
             "sign": sign,
@@ -844,7 +795,7 @@ def _scores(subject: Subject) -> Found | None:
     points = calibration_curve(labels, gold)
     n_scored = sum(point["n"] for point in points)
     by_class = sorted(figures.f_by_class.items(), key=lambda item: item[1])
-    return {
+    found = {
         "fitted_again_without_gold": is_fitted_again,
         "n_tasks": figures.n_tasks,
         "n_gold": figures.n_gold,
@@ -858,9 +809,11 @@ def _scores(subject: Subject) -> Found | None:
         "n_classes": len(by_class),
         "f_by_class": [{"class": name(each), "f": f} for each, f in by_class[:MOST_CLASSES]],
     }
-
-
-TOO_HIGH = "which is too high"
+    judged = judge_probabilities(found)
+    right = f"{percent(figures.accuracy)} of {counted(figures.n_tasks, 'known label')} are found"
+    stated = f"the probabilities said {percent(found['mean_probability'])}"
+    subject.say(f"{right}; {stated}, {judged}.", LOOK if judged == TOO_HIGH else FINE)
+    return found
 
 
 def judge_probabilities(found: Found) -> str:
@@ -876,17 +829,13 @@ def judge_probabilities(found: Found) -> str:
     return "and these are too few to tell whether that is calibrated"
 
 
-def _say_scores(found: Found) -> list[Sentence]:
-    judged = judge_probabilities(found)
-    text = f"{percent(found['accuracy'])} of {counted(found['n_tasks'], 'known label')} are found; "
-    text += f"the probabilities said {percent(found['mean_probability'])}, {judged}."
-    return [Sentence(text, LOOK if judged == TOO_HIGH else FINE)]
-
-
 def _fit(subject: Subject) -> Found:
     model = subject.model
     members = [each._asdict() for each in getattr(model, "members_", ())]
     calibration = None if members else model.calibration_  # an average is not scaled
+    if not model.converged_:
+        n = counted(model.n_iter_, "iteration")
+        subject.say(f"The fit did not converge within {n}: raise max_iter.", LOOK)
     return {
         "method": clip(repr(model), 300),
         "worker_model": getattr(model, "worker_model_", None),
@@ -900,26 +849,19 @@ def _fit(subject: Subject) -> Found:
     }
 
 
-def _say_fit(found: Found) -> list[Sentence]:
-    if found["settled"]:
-        return []
-    n = counted(found["sweeps"], "iteration")
-    return [Sentence(f"The fit did not converge within {n}: raise max_iter.", LOOK)]
-
-
 def _questions(subject: Subject) -> Found | None:
     """Choose the questions that should correct the most labels."""
     model = subject.model
     if not model.supports_adaptive_selection or len(model.classes_) < 2:
         return None
     view = _worth_asking(model)
-    kinds = []
+    kinds: list[Found] = []
     for kind, asks in ASKED.items():
         costs: dict[str, Any] = {kind: 1.0}
         if kind == "vote":
             low = (subject.accuracy if view is model else worker_accuracy(view)).low
-            best = np.argsort(-low, kind="stable")[:MOST_VOTERS]
-            costs[kind] = {model.workers_[int(w)]: 1.0 for w in best}
+            voters = np.argsort(-low, kind="stable")[:MOST_VOTERS]
+            costs[kind] = {model.workers_[int(w)]: 1.0 for w in voters}
             if not costs[kind]:
                 continue
         offers = selection.questions(
@@ -928,22 +870,20 @@ def _questions(subject: Subject) -> Found | None:
         chosen = [_question(subject, offer) for offer in offers if offer.gain > LEAST_GAIN]
         if chosen:
             kinds.append({"kind": kind, "asks": asks, "questions": chosen})
+    if kinds:
+        best = max(kinds, key=lambda each: float(each["questions"][0]["gain"]))
+        first = best["questions"][0]
+        asked = " and ".join(each for each in (first["task"], first["other"]) if each is not None)
+        should = f"The answer should correct {first['gain']:.2f} labels."
+        subject.say(f"Ask next: “{best['asks']}” ({asked}). {should}", NEXT)
+    else:
+        subject.say("Nothing is left to ask: no answer would change a label.", NEXT)
     return {
         "n_tasks": len(view.tasks_),
         "is_sample": view is not model,
         "expected_wrong": (1.0 - np.asarray(model.labels_.probability)).sum(),
         "kinds": kinds,
     }
-
-
-def _say_questions(found: Found) -> list[Sentence]:
-    if not found["kinds"]:
-        return [Sentence("Nothing is left to ask: no answer would change a label.", NEXT)]
-    best = max(found["kinds"], key=lambda kind: kind["questions"][0]["gain"])
-    first = best["questions"][0]
-    asked = first["task"] if first["other"] is None else f"{first['task']} and {first['other']}"
-    text = f"Ask next: “{best['asks']}” ({asked}). The answer should correct {first['gain']:.2f} "
-    return [Sentence(f"{text}labels.", NEXT)]
 
 
 def _worth_asking(model: Estimator) -> Estimator:
@@ -965,8 +905,7 @@ def _worth_asking(model: Estimator) -> Estimator:
 
 def _question(subject: Subject, offer: selection.Offer) -> Found:
     tasks = [task for task in (offer.task, offer.other) if task is not None]
-    codes = subject.model.tasks_.codes(tasks).tolist()
-    texts = [subject.text(code) for code in codes]
+    texts = [subject.text(code) for code in subject.model.tasks_.codes(tasks).tolist()]
     return {
         "task": name(offer.task),
         "other": None if offer.other is None else name(offer.other),
@@ -976,30 +915,18 @@ def _question(subject: Subject, offer: selection.Offer) -> Found:
     }
 
 
-def _nothing(_: Found) -> list[Sentence]:
-    return []
-
-
-class Section(NamedTuple):
-    """A part of the report."""
-
-    title: str
-    measure: Callable[[Subject], Found | None]
-    words: Callable[[Found], list[Sentence]] = _nothing
-
-
-# In the order of the page.
-SECTIONS = {
-    "from_vote": Section("Compared with voting", _from_vote, _say_from_vote),
-    "labels": Section("Labels and how certain they are", _labels, _say_labels),
-    "scores": Section("Against known labels", _scores, _say_scores),
-    "workers": Section("Workers", _workers, _say_workers),
-    "runs": Section("Judges asked again", _runs, _say_runs),
-    "judges": Section("The panel", _judges, _say_judges),
-    "doubtful_tasks": Section("Tasks to look at", _doubtful_tasks),
-    "links": Section("Links", _links, _say_links),
-    "shared_errors": Section("Errors that workers share", _shared_errors, _say_shared_errors),
-    "agreement": Section("Agreement", _agreement, _say_agreement),
-    "questions": Section("What to do next", _questions, _say_questions),
-    "fit": Section("How the fit went", _fit, _say_fit),
+# Title and function of each section, in the order of the page.
+SECTIONS: dict[str, tuple[str, Callable[[Subject], Found | None]]] = {
+    "from_vote": ("Compared with voting", _from_vote),
+    "labels": ("Labels and how certain they are", _labels),
+    "scores": ("Against known labels", _scores),
+    "workers": ("Workers", _workers),
+    "runs": ("Judges asked again", _runs),
+    "judges": ("The panel", _judges),
+    "doubtful_tasks": ("Tasks to look at", _doubtful_tasks),
+    "links": ("Links", _links),
+    "shared_errors": ("Errors that workers share", _shared_errors),
+    "agreement": ("Agreement", _agreement),
+    "questions": ("What to do next", _questions),
+    "fit": ("How the fit went", _fit),
 }

@@ -16,9 +16,9 @@ from tiebreak.report.accuracy import (
     POOR,
     Found,
     calibration_curve,
-    dropped_by_class,
     guessing,
     labels_to_score,
+    responses_by_class,
     worker_rows,
 )
 from tiebreak.report.charts import Chart, Words, clip, number, percent
@@ -57,8 +57,7 @@ class Plots:
         """Draw what a worker says of tasks of each class; None: what a response says on average."""
         model = self._model
         if worker is None:
-            given = np.bincount(model.responses_.worker_of_each(), minlength=len(model.workers_))
-            given = given + dropped_by_class(model).sum(axis=1)
+            given = responses_by_class(model).sum(axis=1)
             matrix = np.einsum("w,wkl->kl", given / max(given.sum(), 1), model.confusion_)
             title = "What workers say, on average"
             words = "Each row: of tasks of this class, the share of answers that name each class."

@@ -17,7 +17,7 @@ from tiebreak.estimators.base import Estimator
 from tiebreak.report import charts, plots
 from tiebreak.report.accuracy import Found
 from tiebreak.report.explain import chart_of
-from tiebreak.report.measure import SECTIONS, Watch, measure, plain_words
+from tiebreak.report.measure import SECTIONS, Watch, measure
 from tiebreak.tables.write import open_target
 
 GENERATOR = '<meta name="generator" content="tiebreak">'
@@ -115,8 +115,8 @@ def render(found: Found) -> str:
     sections = found["sections"]
     has_cards = sections["doubtful_tasks"] or (sections["from_vote"] or {}).get("tasks")
     titles = {
-        key: section.title
-        for key, section in SECTIONS.items()
+        key: title
+        for key, (title, _) in SECTIONS.items()
         if sections[key] is not None or (key == "doubtful_tasks" and has_cards)
     }
     return template.render(
@@ -124,7 +124,6 @@ def render(found: Found) -> str:
         sections=sections,
         titles=titles,
         date=f"{written.day} {written:%B %Y}",
-        words=plain_words(found),
         charts=charts,
         plots=plots,
         chart_of=chart_of,
