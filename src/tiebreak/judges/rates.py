@@ -159,7 +159,7 @@ def estimate_rates(
     level: float = LEVEL,
     random_state: int = 0,
 ) -> RateTable:
-    """Estimate what share of tasks is of each class, with intervals that hold.
+    """RateEstimate what share of tasks is of each class, with intervals that hold.
 
     Parameters
     ----------
@@ -213,12 +213,12 @@ def estimate_rates(
         each = ClassRates(
             unseen.probabilities_[:, k], label == k, task, truth == k, chance, level, rng
         )
-        found: dict[tuple[str, str], Estimate] = {}
+        found: dict[tuple[str, str], RateEstimate] = {}
         for system, members in of_systems.items():
             methods = each.estimates(members, is_part=system != ALL, two_classes=len(classes) == 2)
             if unlike is not None and one_class and "ppi" in methods:
                 # Nothing is known: ppi says what judges say, and that it may be anything.
-                anything = Estimate(methods["judges"].value, 0.0, 1.0, rng.random(N_DRAWS))
+                anything = RateEstimate(methods["judges"].value, 0.0, 1.0, rng.random(N_DRAWS))
                 methods = {"judges": methods["judges"], "ppi": anything}
             for method, estimate in methods.items():
                 found[system, method] = estimate
@@ -297,7 +297,7 @@ def _unlike_all(
     return (k, float(share[k]), float(of_all[k])) if away[k] > UNLIKE else None
 
 
-class Estimate(NamedTuple):
+class RateEstimate(NamedTuple):
     """A rate with its interval and draws of it, for differences."""
 
     value: float
@@ -337,10 +337,10 @@ class ClassRates:
         # Drawn first, so that they do not depend on systems.
         self.corrected = self._corrected() if len(task) else np.empty((2, 0))
 
-    def estimates(self, members: Mask, *, is_part: bool, two_classes: bool) -> dict[str, Estimate]:
+    def estimates(self, members: Mask, *, is_part: bool, two_classes: bool) -> dict[str, RateEstimate]:
         """Return what each method says of some tasks; of a part of them, with its own offset."""
         share = float(self.said[members].mean()) if members.any() else np.nan
-        found = {"judges": Estimate(share, np.nan, np.nan, np.empty(0))}
+        found = {"judges": RateEstimate(share, np.nan, np.nan, np.empty(0))}
         if np.count_nonzero(members[self.task]) < 2:
             return found
         found["gold"] = self.gold_alone(members)
@@ -351,7 +351,7 @@ class ClassRates:
         found["posterior"] = self.posterior(members, is_part=is_part)
         return found
 
-    def gold_alone(self, members: Mask) -> Estimate:
+    def gold_alone(self, members: Mask) -> RateEstimate:
         """Return the share among the known tasks, judges left aside: Jeffreys' interval.
 
         Known tasks count for more as they cover all tasks, and for less where their weights differ.
@@ -360,13 +360,13 @@ class ClassRates:
         n, n_tasks = len(y), np.count_nonzero(members)
         value = float(np.average(y, weights=weight))
         if n >= n_tasks:
-            return Estimate(value, value, value, np.full(N_DRAWS, value))
+            return RateEstimate(value, value, value, np.full(N_DRAWS, value))
         counted = effective_number(weight) / (1.0 - n / n_tasks)
         low, high = interval_of_share(value * counted, counted, self.level)
         draws = self.rng.beta(value * counted + 0.5, (1.0 - value) * counted + 0.5, N_DRAWS)
-        return Estimate(value, low, high, draws)
+        return RateEstimate(value, low, high, draws)
 
-    def prediction_powered(self, members: Mask) -> Estimate:
+    def prediction_powered(self, members: Mask) -> RateEstimate:
         """Return the mean of f corrected by what gold says of it, PPI++: [eq:ppi].
 
         θ = λ mean(f) + mean over known of (y − λ f), λ the slope that makes the variance least,
@@ -392,16 +392,16 @@ class ClassRates:
         variance = (spread.sum() + PRIOR_RESIDUALS * expected) / freedom
         error = float(np.sqrt(variance * max(1.0 - n / len(f), 0.0) / n))
         if error <= 0.0:
-            return Estimate(value, value, value, np.full(N_DRAWS, value))
+            return RateEstimate(value, value, value, np.full(N_DRAWS, value))
         # An interval that is even on the scale of log-odds stays within 0 and 1.
         centre = float(np.clip(value, 0.5 / (n + 1.0), 1.0 - 0.5 / (n + 1.0)))
         scale = error / (centre * (1.0 - centre))
         half = float(student.ppf((1.0 + self.level) / 2.0, freedom)) * scale
         low, high = (float(expit(logit(centre) + each)) for each in (-half, half))
         draws = expit(logit(centre) + scale * self.rng.standard_t(freedom, N_DRAWS))
-        return Estimate(value, min(low, value), max(high, value), draws)
+        return RateEstimate(value, min(low, value), max(high, value), draws)
 
-    def rogan_gladen(self, members: Mask) -> Estimate | None:
+    def rogan_gladen(self, members: Mask) -> RateEstimate | None:
         """Return (p + specificity − 1) / (sensitivity + specificity − 1), [eq:rogan-gladen].
 
         Sensitivity and specificity are those of all known tasks: judges are taken to err alike on
@@ -429,7 +429,7 @@ class ClassRates:
             return None
         power = np.maximum(power, EDGE) if least > 0.0 else np.minimum(power, -EDGE)
         draws = np.clip((share + specificity - 1.0) / power, 0.0, 1.0)
-        return Estimate(float(np.median(draws)), *_percentiles(draws, self.level), draws)
+        return RateEstimate(float(np.median(draws)), *_percentiles(draws, self.level), draws)
 
     def _corrected(self) -> Floats:
         """Draw a and b of σ(a + b logit f), chances corrected by gold: [eq:posterior-rate].
@@ -449,7 +449,7 @@ class ClassRates:
             covariance = covariance @ middle @ covariance
         return np.asarray(self.rng.multivariate_normal(at, covariance, N_DRAWS).T)
 
-    def posterior(self, members: Mask, *, is_part: bool) -> Estimate:
+    def posterior(self, members: Mask, *, is_part: bool) -> RateEstimate:
         """Return the rate of some tasks by the posterior that gold has corrected.
 
         The offset of a part of the tasks is fitted to its own gold, around that of all tasks.
@@ -469,7 +469,7 @@ class ClassRates:
         noise = np.sqrt(np.maximum((p * (1.0 - p)) @ counts, 0.0))
         total = y.sum() + p @ counts + noise * self.rng.standard_normal(N_DRAWS)
         draws = np.clip(total / max(np.count_nonzero(members), 1), 0.0, 1.0)
-        return Estimate(float(draws.mean()), *_percentiles(draws, self.level), draws)
+        return RateEstimate(float(draws.mean()), *_percentiles(draws, self.level), draws)
 
     def _known(self, members: Mask) -> tuple[Floats, Floats, Floats]:
         """Return f, y and weight of the known tasks among some tasks; weights are 1 in the mean."""
