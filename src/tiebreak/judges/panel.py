@@ -566,7 +566,7 @@ def suspects(table: GoldTable, may_go: list[int]) -> tuple[Suspect, ...]:
     return tuple(sorted(found, key=lambda each: each.behind.value)[:MOST_SUSPECTS])
 
 
-class Scored(NamedTuple):
+class PanelScore(NamedTuple):
     """Scores of a panel on the known tasks, each (n,)."""
 
     loss: Floats  # log-loss
@@ -601,7 +601,9 @@ class _Panels:
             model.responses_, table.task, [by_task[name] for name in names]
         )
 
-    def score(self, left_out: Sequence[int], what: str, *, half_of_gold: bool = False) -> Scored:
+    def score(
+        self, left_out: Sequence[int], what: str, *, half_of_gold: bool = False
+    ) -> PanelScore:
         """Score the panel without some judges, fitted with gold of the other folds."""
         if self.progress is not None:
             self.progress(f"scoring {what}")
@@ -620,10 +622,10 @@ class _Panels:
         classes, q = held_out(self.model, self.gold, fold, hidden=hidden, responses=responses)
         q, label = q[self.rows], classes.codes(self.gold.classes)[self.gold.label[self.rows]]
         p = q[np.arange(len(q)), label]
-        return Scored(-np.log(np.maximum(p, LOSS_FLOOR)), (q.argmax(axis=1) == label) * 1.0)
+        return PanelScore(-np.log(np.maximum(p, LOSS_FLOOR)), (q.argmax(axis=1) == label) * 1.0)
 
     def smallest(
-        self, everyone: Scored, may_go: list[int], prices: Floats | None = None
+        self, everyone: PanelScore, may_go: list[int], prices: Floats | None = None
     ) -> SmallPanel | None:
         """Leave out as many of those who may go, the first ones first, as surely does no harm.
 

@@ -337,7 +337,9 @@ class ClassRates:
         # Drawn first, so that they do not depend on systems.
         self.corrected = self._corrected() if len(task) else np.empty((2, 0))
 
-    def estimates(self, members: Mask, *, is_part: bool, two_classes: bool) -> dict[str, RateEstimate]:
+    def estimates(
+        self, members: Mask, *, is_part: bool, two_classes: bool
+    ) -> dict[str, RateEstimate]:
         """Return what each method says of some tasks; of a part of them, with its own offset."""
         share = float(self.said[members].mean()) if members.any() else np.nan
         found = {"judges": RateEstimate(share, np.nan, np.nan, np.empty(0))}
