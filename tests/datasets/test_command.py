@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from commands import tiebreak
+from typer.testing import Result
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 from tiebreak.cli.datasets import COMMANDS
 
 
 def run(*arguments: object) -> Result:
     words = ["datasets", *map(str, arguments)]
-    return CliRunner().invoke(app, words, prog_name="tiebreak")
+    return tiebreak(*words)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import tiebreak
 from tables.formats.answers import read
 from tables.said import refused
-from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 
 Change = Callable[[Any], Any]
 MANY = 10_000
@@ -56,7 +55,7 @@ def _at(record: Any, path: list[Any]) -> Any:
 def _refused(path: Path, *options: str) -> str:
     """Run fuse, which must end with exit code 2; return what it says."""
     command = ["fuse", str(path), *options]
-    result = CliRunner().invoke(app, command, prog_name="tiebreak")
+    result = tiebreak(*command)
     assert result.exit_code == 2, result.stderr
     assert not result.stdout
     return str(result.stderr)

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from commands import tiebreak
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 from tiebreak.tables import read_export
 from tiebreak.tables.formats import FORMATS, format_of
 from tiebreak.tables.plain import open_source
@@ -153,7 +152,7 @@ FILES = (*NEEDED, *DELIMITED)
 def refused(path: Path) -> str:
     """Run fuse, which must end with exit code 2 and no output; return what it says."""
     options = ("--wide",) if path.name == "wide.csv" else ()
-    result = CliRunner().invoke(app, ["fuse", str(path), *options], prog_name="tiebreak")
+    result = tiebreak("fuse", str(path), *options)
     assert result.exit_code == 2, result.output
     assert not result.stdout
     return str(result.stderr)

@@ -5,17 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from commands import tiebreak
 from tables.formats.answers import answers, read
-from typer.testing import CliRunner
-
-from tiebreak.cli.app import app
-
-
-def _run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(one) for one in arguments], prog_name="tiebreak")
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -40,7 +33,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 )
 def test_a_converted_file_reads_the_same(data: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "responses.csv"
-    result = _run("convert", data / name, "-o", out)
+    result = tiebreak("convert", data / name, "-o", out)
     assert result.exit_code == 0, result.stderr
     as_text = {(str(t), w): str(k) for (t, w), k in answers(read(data / name)).items()}
     assert answers(read(out)) == as_text
@@ -48,7 +41,7 @@ def test_a_converted_file_reads_the_same(data: Path, tmp_path: Path, name: str) 
 
 def test_runs_order_and_confidence_are_kept(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "r.csv"
-    assert _run("convert", data / "judges.jsonl", "-o", out).exit_code == 0
+    assert tiebreak("convert", data / "judges.jsonl", "-o", out).exit_code == 0
     assert _rows(out)[0] == {
         "task": "q1",
         "worker": "gpt",
@@ -57,7 +50,7 @@ def test_runs_order_and_confidence_are_kept(data: Path, tmp_path: Path) -> None:
         "confidence": "0.9",
     }
     assert len(_rows(out)) == 36
-    assert _run("convert", data / "mt-bench.jsonl", "-o", out).exit_code == 0
+    assert tiebreak("convert", data / "mt-bench.jsonl", "-o", out).exit_code == 0
     assert {row["order"] for row in _rows(out)} == {"AB", "BA"}
     assert {row["worker"] for row in _rows(out)} == {"gpt-4", "author_1", "author_2"}
 
@@ -65,7 +58,7 @@ def test_runs_order_and_confidence_are_kept(data: Path, tmp_path: Path) -> None:
 def test_gold_and_texts_go_into_files_of_their_own(data: Path, tmp_path: Path) -> None:
     out, gold, texts = (tmp_path / name for name in ("r.csv", "g.csv", "t.csv"))
     command = ("convert", data / "label-studio.json", "-o", out)
-    result = _run(*command, "--gold-out", gold, "--texts-out", texts)
+    result = tiebreak(*command, "--gold-out", gold, "--texts-out", texts)
     assert result.exit_code == 0, result.stderr
     assert _rows(gold) == [{"task": "4", "label": "pos"}]
     assert _rows(texts)[1] == {"task": "2", "text": "bad film"}
@@ -76,7 +69,7 @@ def test_gold_and_texts_go_into_files_of_their_own(data: Path, tmp_path: Path) -
 def test_what_is_not_there_is_not_written(data: Path, tmp_path: Path, option: str) -> None:
     out = tmp_path / "r.csv"
     more = tmp_path / "x.csv"
-    result = _run("convert", data / "records.json", "-o", out, option, more)
+    result = tiebreak("convert", data / "records.json", "-o", out, option, more)
     assert result.exit_code == 2
     assert "is not written" in result.stderr
     assert not more.exists()
@@ -87,7 +80,7 @@ def test_a_broken_file_leaves_nothing_behind(data: Path, tmp_path: Path) -> None
     broken.write_text((data / "label-studio.json").read_text()[:-200])
     out = tmp_path / "r.csv"
     texts = tmp_path / "t.csv"
-    assert _run("convert", broken, "-o", out, "--texts-out", texts).exit_code == 2
+    assert tiebreak("convert", broken, "-o", out, "--texts-out", texts).exit_code == 2
     assert [path.name for path in tmp_path.iterdir()] == ["broken.json"]
 
 
@@ -97,12 +90,12 @@ class TestExport:
     @pytest.fixture
     def labels(self, data: Path, tmp_path: Path) -> Path:
         out = tmp_path / "labels.csv"
-        assert _run("fuse", data / "label-studio.json", "-o", out).exit_code == 0
+        assert tiebreak("fuse", data / "label-studio.json", "-o", out).exit_code == 0
         return out
 
     def _export(self, labels: Path, data: Path, to: str, *options: object) -> str:
         texts = data / "label-studio.json"
-        result = _run("export", labels, "--to", to, "--texts", texts, *options)
+        result = tiebreak("export", labels, "--to", to, "--texts", texts, *options)
         assert result.exit_code == 0, result.stderr
         return str(result.stdout)
 
@@ -129,7 +122,7 @@ class TestExport:
         texts = tmp_path / "texts.csv"
         texts.write_text("task,text\n1,one\n")
         command = ("export", labels, "--to", "label-studio", "--texts", texts)
-        result = _run(*command, "--question", "sentiment")
+        result = tiebreak(*command, "--question", "sentiment")
         assert result.exit_code == 0, result.stderr
         first = json.loads(result.stdout)[0]
         assert first["data"] == {"text": "one", "task": "1"}
@@ -154,12 +147,12 @@ class TestExport:
         source.write_text(json.dumps(tasks))
         labels.write_text("task,label,probability\n8,4,0.9\n")
         command = ("export", labels, "--to", "label-studio", "--texts", source)
-        result = _run(*command, "--question", "stars")
+        result = tiebreak(*command, "--question", "stars")
         assert result.exit_code == 0, result.stderr
         (record,) = json.loads(result.stdout)
         assert (record["id"], record["data"]) == (8, tasks[1]["data"])
         assert record["predictions"][0]["result"] == [answer("stars", "rating", 4)]
-        refused = _run(*command)
+        refused = tiebreak(*command)
         assert refused.exit_code == 2
         assert "mood" in refused.stderr
         assert "stars" in refused.stderr
@@ -174,7 +167,7 @@ class TestExport:
         source, labels = tmp_path / "ls.json", tmp_path / "l.csv"
         source.write_text(json.dumps([task]))
         labels.write_text("task,label,probability\n1,a,0.9\n")
-        result = _run("export", labels, "--to", "prodigy", "--texts", source)
+        result = tiebreak("export", labels, "--to", "prodigy", "--texts", source)
         assert result.exit_code == 0, result.stderr
         assert json.loads(result.stdout)["text"] == "hello"
 
@@ -192,19 +185,19 @@ class TestExport:
 
     def test_only_doubtful_labels(self, labels: Path, data: Path) -> None:
         assert len(self._export(labels, data, "prodigy", "--below", "0.9").splitlines()) == 2
-        assert _run("export", labels, "--to", "prodigy", "--below", "0.1").exit_code == 2
+        assert tiebreak("export", labels, "--to", "prodigy", "--below", "0.1").exit_code == 2
 
     def test_texts_from_a_table(self, labels: Path, tmp_path: Path) -> None:
         texts = tmp_path / "texts.csv"
         texts.write_text("task,text\n1,one\n")
-        result = _run("export", labels, "--to", "prodigy", "--texts", texts)
+        result = tiebreak("export", labels, "--to", "prodigy", "--texts", texts)
         assert [json.loads(line)["text"] for line in result.stdout.splitlines()][:2] == ["one", "2"]
 
     def test_texts_of_other_tasks_are_refused(self, labels: Path, tmp_path: Path) -> None:
         texts = tmp_path / "texts.csv"
         texts.write_text("task,text\nx,one\n")
         out = tmp_path / "out.jsonl"
-        result = _run("export", labels, "--to", "prodigy", "--texts", texts, "-o", out)
+        result = tiebreak("export", labels, "--to", "prodigy", "--texts", texts, "-o", out)
         assert result.exit_code == 2
         assert "No text is of a task that has a label" in result.stderr
         assert not out.exists()

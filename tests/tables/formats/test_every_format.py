@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import tiebreak
 from tables.formats.answers import answers, expected, notes_of, read
 from tables.said import noted, refused
-from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 from tiebreak.tables.formats import FORMATS, format_of
 from tiebreak.tables.formats.records import Format
 from tiebreak.tables.plain import Head, open_source
@@ -95,7 +94,7 @@ def test_the_format_is_known_by_content(data: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_fuse_needs_no_option(data: Path, name: str) -> None:
-    result = CliRunner().invoke(app, ["fuse", str(data / name)], prog_name="tiebreak")
+    result = tiebreak("fuse", str(data / name))
     assert result.exit_code == 0, result.stderr
     assert len(result.stdout.splitlines()) == 5
 
@@ -119,7 +118,7 @@ def test_every_command_reads_every_format(
 
 
 def _run(*words: str) -> None:
-    result = CliRunner().invoke(app, list(words), prog_name="tiebreak")
+    result = tiebreak(*words)
     assert result.exit_code == 0, result.stderr
 
 
@@ -193,14 +192,13 @@ def test_known_labels_in_a_file_are_gold(data: Path) -> None:
 
 
 def test_fuse_uses_the_gold_of_the_file(data: Path, tmp_path: Path) -> None:
-    runner = CliRunner()
-    found = runner.invoke(app, ["fuse", str(data / "toloka.tsv")], prog_name="tiebreak")
+    found = tiebreak("fuse", str(data / "toloka.tsv"))
     assert "1 gold" in found.stderr
     assert "t4,pos,1,pos\n" in found.stdout
     other = tmp_path / "gold.csv"
     other.write_text("task,label\nt1,neg\n")
     command = ["fuse", str(data / "toloka.tsv"), "--gold", str(other)]
-    overruled = runner.invoke(app, command, prog_name="tiebreak")
+    overruled = tiebreak(*command)
     assert "--gold is used; the 1 known labels" in overruled.stderr
     assert "t1,neg,1,pos\n" in overruled.stdout
 

@@ -11,12 +11,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from commands import tiebreak
 from tables.formats.answers import answers, expected, notes_of, read
 from tables.said import noted, refused
-from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 from tiebreak.tables.formats import read_texts
 
 
@@ -47,11 +46,11 @@ class TestQuestions:
             read(two, question="mood")
 
     def test_the_command_names_its_option(self, two: Path) -> None:
-        result = CliRunner().invoke(app, ["fuse", str(two)], prog_name="tiebreak")
+        result = tiebreak("fuse", str(two))
         assert result.exit_code == 2
         assert "--question 'sentiment'" in result.stderr
         command = ["fuse", str(two), "--question", "irony"]
-        assert CliRunner().invoke(app, command, prog_name="tiebreak").exit_code == 0
+        assert tiebreak(*command).exit_code == 0
 
     def test_columns_of_json_min_are_found_by_disagreement(self, tmp_path: Path) -> None:
         rows = [
@@ -112,7 +111,7 @@ class TestSeveralLabels:
 
     def test_known_labels_split_too(self, data: Path) -> None:
         command = ["fuse", str(data / "toloka.tsv"), "--multi-label"]
-        result = CliRunner().invoke(app, command, prog_name="tiebreak")
+        result = tiebreak(*command)
         assert result.exit_code == 0
         assert "t4 | pos,yes,1,yes\n" in result.stdout
         assert "t4 | neg,no,1,no\n" in result.stdout
@@ -204,7 +203,7 @@ class TestComposedIds:
     def test_the_command(self, data: Path) -> None:
         command = ["fuse", str(data / "judges.csv"), "--task-columns", "item,epoch"]
         command += ["--worker-columns", "judge,prompt"]
-        result = CliRunner().invoke(app, command, prog_name="tiebreak")
+        result = tiebreak(*command)
         assert result.exit_code == 0, result.stderr
         assert len(result.stdout.splitlines()) == 9
 

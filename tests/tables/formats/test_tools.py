@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import tiebreak
 from tables.formats.answers import VOTES, answers, expected, read
-from typer.testing import CliRunner
-
-from tiebreak.cli.app import app
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -36,11 +34,10 @@ def _package(name: str) -> Any:
 def _exported(data: Path, tmp_path: Path, to: str) -> Path:
     labels = tmp_path / "labels.csv"
     out = tmp_path / f"{to}.json"
-    runner = CliRunner()
     export = str(data / "label-studio.json")
-    assert runner.invoke(app, ["fuse", export, "-o", str(labels)]).exit_code == 0
+    assert tiebreak("fuse", export, "-o", str(labels)).exit_code == 0
     command = ["export", str(labels), "--to", to, "--question", "sentiment", "-o", str(out)]
-    assert runner.invoke(app, [*command, "--texts", export]).exit_code == 0
+    assert tiebreak(*command, "--texts", export).exit_code == 0
     return out
 
 
