@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plans
 
 import tiebreak as tb
 from tiebreak.research import theory
@@ -39,13 +40,13 @@ def main() -> None:
     kept = json.loads((HERE / "results.json").read_text()) if has_results() else {}
     results = {
         "probability": found.probability,
-        "probability_all_right": theory.probability_all_right(crowd),
+        "probability_all_right": plans.probability_all_right(crowd),
         "bounds": {name: getattr(found, name).tolist() for name in ERRORS},
         "observed": {name: [trial[name] for trial in trials] for name in ERRORS},
         "held": sum(holds(found, trial) for trial in trials),
         "by_workers": [by_workers(crowd, n) for n in WORKERS],
-        "needed": theory.needed(crowd, "workers"),
-        "needed_plain": theory.needed(crowd, "workers", version="plain"),
+        "needed": plans.needed(crowd, "workers"),
+        "needed_plain": plans.needed(crowd, "workers", version="plain"),
         "real": real_table(os.environ.get("TIEBREAK_DATA")) or kept.get("real", []),
     }
     (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
@@ -92,11 +93,11 @@ def holds(found: theory.Bounds, trial: dict[str, list[float]]) -> bool:
 
 def by_workers(crowd: theory.Assumptions, n: int) -> dict[str, Any]:
     """Return the last label bound for n workers, and how surely every label is proved right."""
-    asked = theory.with_workers(crowd, n)
+    asked = plans.with_workers(crowd, n)
     return {
         "n_workers": n,
         "label_error": theory.bounds(asked).worst_label_error,
-        "probability_all_right": theory.probability_all_right(asked),
+        "probability_all_right": plans.probability_all_right(asked),
     }
 
 
@@ -122,7 +123,7 @@ def real_row(name: str, folder: Path) -> dict[str, Any]:
         "evidence_failure_plain": plain.evidence_failure(crowd),
         "evidence_failure_sharp": min(sharp.evidence_failures(crowd, (0.05, 0.3, 0.5))),
         "vacuous": found.vacuous,
-        "probability_all_right": theory.probability_all_right(crowd),
+        "probability_all_right": plans.probability_all_right(crowd),
     }
 
 

@@ -6,16 +6,16 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commands import tiebreak
-from typer.testing import Result
 
 import tiebreak as tb
 from tiebreak.cli.datasets import COMMANDS
 
 
-def run(*arguments: object) -> Result:
+def run(*arguments: object) -> Any:
     words = ["datasets", *map(str, arguments)]
     return tiebreak(*words)
 

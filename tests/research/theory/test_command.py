@@ -42,18 +42,8 @@ def test_the_plain_bounds_are_vacuous(crowd: str, capsys: pytest.CaptureFixture[
 
 
 def test_the_printed_formulas_prove_nothing(crowd: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([crowd, "--version", "printed", "--need", "workers"]) == 0
+    assert main([crowd, "--version", "printed"]) == 0
     assert capsys.readouterr().out.endswith("The printed formulas prove nothing: see the errata.\n")
-
-
-@pytest.mark.parametrize("need", ["workers", "responses", "tasks"])
-def test_the_plan_answers_how_many(
-    crowd: str, need: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([crowd, "--need", need, "--until", "0.4"]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("For a label bound below 0.4: ")
-    assert last.endswith(f" {need}.")
 
 
 def test_the_example_of_the_help_can_be_read(tmp_path: Path) -> None:

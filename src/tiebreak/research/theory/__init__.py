@@ -8,10 +8,7 @@ on real data. `python -m tiebreak.research.theory crowd.toml` prints the bounds 
 from tiebreak.research.theory.bounds import (
     Bounds,
     bounds,
-    needed,
-    probability_all_right,
     with_responses_per_task,
-    with_workers,
 )
 from tiebreak.research.theory.crowd import (
     AssumedStart,
@@ -29,8 +26,5 @@ __all__ = [
     "assumptions_from",
     "bounds",
     "link_support",
-    "needed",
-    "probability_all_right",
     "with_responses_per_task",
-    "with_workers",
 ]

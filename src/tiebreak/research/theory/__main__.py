@@ -23,7 +23,6 @@ import argparse
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import tiebreak as tb
 from tiebreak.errors import FileError, InputError
@@ -41,8 +40,6 @@ def main(arguments: list[str] | None = None) -> int:
     source.add_argument("assumptions", nargs="?", help="a TOML file")
     source.add_argument("--from", dest="responses", help="estimate the crowd from responses")
     parser.add_argument("--version", choices=("sharp", "plain", "printed"), default="sharp")
-    parser.add_argument("--need", choices=("workers", "responses", "tasks"), help="how many of it")
-    parser.add_argument("--until", type=float, default=0.5, help="label bound that --need reaches")
     parser.add_argument("--iterations", type=int, default=10)
     options = parser.parse_args(arguments)
     try:
@@ -79,9 +76,7 @@ def _report(options: argparse.Namespace) -> str:
     else:
         crowd = theory.assumptions_from(tb.VariationalBayes().fit(options.responses))
         lines.append("Estimated from the responses: a plan for crowds like it, no certificate.\n")
-    chosen: dict[str, Any] = {"links": links, "n_iter": options.iterations}
-    chosen["version"] = options.version
-    found = theory.bounds(crowd, **chosen)
+    found = theory.bounds(crowd, links=links, n_iter=options.iterations, version=options.version)
     lines.append("iteration  labels     class prior  confusions")
     columns = (found.label_error, found.class_prior_error, found.confusion_error)
     for step, row in enumerate(zip(*columns, strict=True), start=1):
@@ -89,10 +84,6 @@ def _report(options: argparse.Namespace) -> str:
     lines.append(f"\n{crowd.total_workers:,} workers, {crowd.n_tasks:,} tasks: {found}.")
     if options.version == "printed":
         lines.append("The printed formulas prove nothing: see the errata.")
-    elif options.need is not None:
-        n = theory.needed(crowd, options.need, options.until, **chosen)
-        told = "no number of" if n is None else f"{n:,}"
-        lines.append(f"For a label bound below {options.until:g}: {told} {options.need}.")
     return "\n".join(lines)
 
 
