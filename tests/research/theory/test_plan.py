@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from tiebreak.errors import OptionError
 from tiebreak.research import theory
 
 sys.path.append(str(Path(__file__).parents[3] / "experiments" / "01_theory_bounds"))
-import plans
+plans: Any = importlib.import_module("plans")
 
 
 def crowd_of(
