@@ -236,7 +236,7 @@ def _judges(result: dict[str, Any]) -> str:
 
 {first["judges"]} judges, {first["runs"]} runs of each on every task. Beside a plain fit of the same
 rows: learning how much runs err together (as rows are read), the fit with their weights, and the
-report of `tiebreak panel` with 200 known labels.
+report of `tiebreak judges panel` with 200 known labels.
 
 | tasks | plain fit | learning runs | fit | report | all three / plain fit | peak a response |
 |---|---|---|---|---|---|---|

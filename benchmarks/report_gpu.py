@@ -14,7 +14,7 @@ SHAPES = {"even": "10 a task", "skew": "1 to 50 a task, five workers 5 % each", 
 TEXT = """# On a GPU
 
 `VariationalBayes(backend="cuda")`, `DawidSkene(backend="cuda")`, `MajorityVote(backend="cuda")` and
-`tiebreak fuse --backend cuda` sweep on a CUDA device. It needs CuPy:
+`tiebreak fuse --set backend=cuda` sweep on a CUDA device. It needs CuPy:
 
 ```
 pip install 'tiebreak[cuda13]'   # driver 580 or newer
@@ -46,7 +46,7 @@ were compiled before). What is left beside the device is votes for the start, ho
 (a pass over all responses on the processor), notes, and writing.
 
 **When it helps.** With ids that are still text, or not packed, reading dominates: 158 of 268 s at
-1e9 responses on two cores. Pack once (`tiebreak pack responses.parquet -o crowd.tb`), then fits
+1e9 responses on two cores. Pack once (`tiebreak convert responses.parquet -o crowd.tb`), then fits
 read codes alone. A process that starts must load what drives the device, and the first fit ever
 with a number of classes compiles its kernels for one to three seconds. Seconds, four classes, on
 the processor of that machine ({fit_threads} threads) and on the device, read from a packed folder:

@@ -15,6 +15,17 @@ REMOVED = (
     *("far_links", "link_units", "link units", "local_update", "position term", "position_term"),
     *("term of position", "tb.write_labels", "tb.write_responses", "tb.write_links"),
     *("tiebreak show", "tiebreak simulate", "tiebreak warm"),
+    *("tiebreak select", "tiebreak export", "tiebreak pack", "tiebreak shuffle", "tiebreak panel"),
+    *("tiebreak rate", "tiebreak route", "--expert-list", "--cost-limit", "--vote-plan"),
+    *(
+        "--question",
+        "--repeats",
+        "--fold-labels",
+        "--multi-label",
+        "--worker-model",
+        "--link-error",
+    ),
+    *("--gold-weight", "--link-sampling", "--max-iter", "--members", "--question-costs", "--units"),
     *("tb.write_gold", "tb.write_workers", "links_from_gold", "tb.OptionError"),
 )
 PAGES = [

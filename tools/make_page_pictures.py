@@ -33,8 +33,8 @@ def main() -> None:
         demo.write(story, folder)
         (folder / "guidelines.md").write_text(GUIDELINES)
         arguments = ["responses.csv", "--session", "answers.db", "--texts", "texts.csv"]
-        arguments += ["--question-costs", "label=4", "--wording", "about the same topic"]
-        arguments += ["--guidelines", "guidelines.md", "--target", "0.99"]
+        arguments += ["--set", "costs=label=4", "--set", "wording=about the same topic"]
+        arguments += ["--guidelines", "guidelines.md", "--set", "target=0.99"]
         with served.serving(folder, *arguments) as server, browser.launched() as chromium:
             _take(chromium, server, {str(k): v for k, v in story.crowd.gold.to_dict().items()})
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import re
+import subprocess
 import sys
 import tokenize
 from collections import Counter
@@ -37,9 +39,30 @@ def main(root: Path) -> None:
     print(f"import lines: {totals['imports']:,} ({totals['imports'] / n_lines:.1%})")
     print(f"named tuples: {totals['tuples']}")
     print(f"functions with more than {MOST_PARAMETERS} parameters: {totals['wide']}")
+    print(f"options of the command line: {count_options(root / 'src')}")
     tests = [path.read_text("utf-8") for path in (root / "tests").rglob("test_*.py")]
     print(f"tests that pin a sentence: {sum(pinned(text) for text in tests)}")
     print(f"test files that import private modules: {sum(map(is_inside, tests))} of {len(tests)}")
+
+
+def count_options(source: Path) -> int:
+    """Count pairs of a command and one of its options, --help left out.
+
+    Another tree is asked in a process of its own, so that its package is the one that is imported.
+    """
+    code = (
+        "import typer.main; from tiebreak.cli.app import app\n"
+        "def count(command):\n"
+        "    n = sum(p.param_type_name == 'option' and '--help' not in p.opts\n"
+        "            for p in command.params)\n"
+        "    return n + sum(map(count, dict(getattr(command, 'commands', {})).values()))\n"
+        "print(count(typer.main.get_command(app)))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return int(done.stdout)
 
 
 def measure(text: str) -> Counter[str]:

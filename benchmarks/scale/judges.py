@@ -4,8 +4,8 @@ python -m benchmarks.scale.judges [tasks …]
 
 Every judge sees every task eight times. *Plain* is VB on the same rows, each counted once
 (`repeats="count"`). *Runs* learns how much the runs of each judge err together, weighs them and
-fits; the report is that of `tiebreak panel` with 200 known labels. Reading rows into codes is the
-same work for both and is told apart.
+fits; the report is that of `tiebreak judges panel` with 200 known labels. Reading rows into codes
+is the same work for both and is told apart.
 """
 
 from __future__ import annotations

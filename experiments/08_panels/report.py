@@ -44,8 +44,8 @@ def tables(kept: dict[str, Any]) -> str:
         "How often intervals of 90 % hold the true share (and their mean width). *ppi* and *gold*: "
         "1,000 draws of gold, and 20 simulated juries of each kind, 50 draws each: known within "
         ".01; the two others, which take long: 60 draws, and 5 of each simulated jury, within .04. "
-        "*unequal* is the sample that `tiebreak panel --sample` draws. Means over classes; of "
-        "tc_policy_en the four most frequent. Nothing was chosen on these draws or juries.\n",
+        "*unequal* is the sample that `tiebreak judges panel --sample` draws. Means over classes; "
+        "of tc_policy_en the four most frequent. Nothing was chosen on these draws or juries.\n",
         rates(kept["rates"]),
         "### Money\n",
         "A wrong label costs 1, a human's .1 and is right; 100 labels are known and paid for. "

@@ -45,7 +45,7 @@ register(
         "gold-without-labels": "None of the {n:,} tasks of gold has a label. Gold names {gold}; "
         "the labels name {labels}.\nGive both the same task ids.",
         "labels-without-probability": "These labels carry no probability of {of_what}. "
-        "Write them with probabilities=True (tiebreak fuse --probabilities), or pass "
+        "Write them with probabilities=True, or pass "
         "model.labels_ itself.",
     }
 )

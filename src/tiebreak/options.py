@@ -1,16 +1,15 @@
 """Options of estimators: those that several have in common, and those of links.
 
 What an option may be is said once by its name, in COMMON. Each class of options of links holds what
-its way of inferring links can be told, refuses what contradicts itself, and says in its metadata
-how the command line spells each option: an option is added here, and nowhere else. The command line
-builds its help from this module, so that it imports nothing heavy.
+its way of inferring links can be told, and refuses what contradicts itself; `--set link_<field>`
+of the command line follows from its fields.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -60,18 +59,6 @@ def check_common(options: Mapping[str, Any]) -> None:
             COMMON[name](name, value)
 
 
-def option(
-    default: Any, flag: str, help: str, *, words: tuple[str, ...] = (), number: str = ""
-) -> Any:
-    """Declare an option: its spelling on the command line, its help, and what it takes.
-
-    `words` are the words it takes, `number` the name of a number that it takes too.
-    """
-    return field(
-        default=default, metadata={"flag": flag, "help": help, "words": words, "number": number}
-    )
-
-
 @dataclass(frozen=True)
 class ExactLinkOptions:
     """Linked tasks are inferred jointly, and links without weight always hold unless they may err.
@@ -89,20 +76,9 @@ class ExactLinkOptions:
         joint where links are hard.
     """
 
-    error: float | str | None = option(
-        None,
-        "--link-error",
-        "How often links are wrong: a rate, or learn.",
-        words=(LEARN,),
-        number="RATE",
-    )
+    error: float | str | None = None
     error_prior: tuple[float, float] = (2.0, 8.0)
-    decode: str | None = option(
-        None,
-        "--decode",
-        "Labels that keep hard links, or each task's likeliest class.",
-        words=DECODINGS,
-    )
+    decode: str | None = None
 
     name = "exact"
     may_break = False  # no labelling breaks a hard link
@@ -141,13 +117,7 @@ class MeanFieldOptions:
         weights are used as given.
     """
 
-    strength: float | str | None = option(
-        None,
-        "--link-strength",
-        "Of mean-field links: a number, or grid.",
-        words=("grid",),
-        number="NUMBER",
-    )
+    strength: float | str | None = None
     schedule: str = "in-turn"
     closure: bool = True
 

@@ -28,7 +28,7 @@ from tiebreak.wording import printable
 TASKS = "abcdef"
 VOTES = [(task, worker, "xy"[at % 2]) for at, task in enumerate(TASKS) for worker in "uvw"]
 CSV = "task,worker,label\n" + "\n".join(",".join(row) for row in VOTES)
-COMMAND = "ask r.csv --session s.db --strategy random --seed 0"
+COMMAND = "ask r.csv --session s.db --set strategy=random --set random_state=0"
 
 Run = Callable[..., Any]
 Talk = Callable[..., str]
@@ -265,7 +265,9 @@ def test_it_ends_at_the_budget(run: Run) -> None:
 
 
 def test_it_ends_at_the_target(run: Run) -> None:
-    done = run("ask doubtful.csv --session d.db --kinds same --batch 1 --target 0.01", "sd" * 20)
+    done = run(
+        "ask doubtful.csv --session d.db --kinds same --set batch=1 --set target=0.01", "sd" * 20
+    )
     assert "The target is reached." in done.stderr
     assert "20 answers kept" in done.stderr
 
@@ -282,9 +284,9 @@ def test_it_ends_when_nothing_is_left(run: Run) -> None:
         ("ask r.csv --session s.db --links-out s.db", "s.db is read or written by this command"),
         ("ask r.csv --session r.csv", "r.csv is not a session file"),
         ("ask r.csv --session nowhere/s.db", "there is no folder nowhere"),
-        ("ask r.csv --session s.db --target 2", "target must be a share"),
-        ("ask r.csv --session s.db --link-error much", "or learn; got 'much'"),
-        ("ask r.csv --session s.db --among t.csv --texts r.csv", "no column for text"),
+        ("ask r.csv --session s.db --set target=2", "target must be a share"),
+        ("ask r.csv --session s.db --set link_error=much", "or None; got 'much'"),
+        ("ask r.csv --session s.db --set among=t.csv --texts r.csv", "no column for text"),
         ("ask r.csv", "--session"),
     ],
 )
@@ -429,7 +431,7 @@ def test_piped_keys_skip_blanks_and_end() -> None:
 
 
 def test_select_prints_pairs_with_their_gain(run: Run) -> None:
-    done = run("select doubtful.csv -n 3 --seed 0")
+    done = run("ask doubtful.csv --list 3 --set random_state=0")
     assert done.exit_code == 0, done.stderr
     header, *rows = done.stdout.splitlines()
     assert header == "left,right,gain"
@@ -439,24 +441,26 @@ def test_select_prints_pairs_with_their_gain(run: Run) -> None:
 
 
 def test_select_as_json_and_into_a_file(run: Run, folder: Path) -> None:
-    shown = json.loads(run("select doubtful.csv -n 2 --seed 0 --json --quiet").stdout)
+    shown = json.loads(run("ask doubtful.csv --list 2 --set random_state=0 --json --quiet").stdout)
     assert [sorted(row) for row in shown] == [["gain", "left", "right"]] * 2
-    done = run("select doubtful.csv -n 2 --seed 0 --json -o pairs.json")
+    done = run("ask doubtful.csv --list 2 --set random_state=0 --json -o pairs.json")
     assert done.stdout == ""
     assert json.loads((folder / "pairs.json").read_text()) == shown
-    run("select doubtful.csv -n 2 --seed 0 -o pairs.csv")
+    run("ask doubtful.csv --list 2 --set random_state=0 -o pairs.csv")
     assert (folder / "pairs.csv").read_text().startswith("left,right,gain\n")
 
 
 def test_select_leaves_out_what_is_linked_and_what_is_not_among(run: Run, folder: Path) -> None:
     (folder / "l.csv").write_text("left,right,link\na,b,cannot\n")
     (folder / "some.csv").write_text("task\na\nb\nc\n")
-    done = run("select r.csv --links l.csv --among some.csv --strategy random --quiet")
+    done = run(
+        "ask r.csv --list 20 --links l.csv --set among=some.csv --set strategy=random --quiet"
+    )
     pairs = {frozenset(row.split(",")[:2]) for row in done.stdout.splitlines()[1:]}
     assert pairs
     assert pairs <= {frozenset("ac"), frozenset("bc")}
     (folder / "some.csv").write_text("task\nzz\n")
-    done = run("select r.csv --among some.csv")
+    done = run("ask r.csv --list 20 --set among=some.csv")
     assert done.exit_code == 2
     assert "'zz'" in done.stderr
 
@@ -465,7 +469,9 @@ def test_select_leaves_out_what_is_linked_and_what_is_not_among(run: Run, folder
 
 
 def test_ask_writes_links_and_labels_that_fuse_reads(run: Run, folder: Path) -> None:
-    command = "ask doubtful.csv --session m.db --question-costs label=2 --seed 0 --batch 5"
+    command = (
+        "ask doubtful.csv --session m.db --set costs=label=2 --set random_state=0 --set batch=5"
+    )
     done = run(
         f"{command} --links-out l.csv --labels-out k.csv -o labels.csv", "1" + "sd" * 12 + "q"
     )
@@ -475,7 +481,7 @@ def test_ask_writes_links_and_labels_that_fuse_reads(run: Run, folder: Path) -> 
     assert len(known) == 1
     assert len(tb.read_links(folder / "l.csv")) == 24
     fused = run(
-        "fuse doubtful.csv --links l.csv --gold k.csv --gold-weight 1 --link-sampling pairs "
+        "fuse doubtful.csv --links l.csv --gold k.csv --set gold_weight=1 --set sampling=pairs "
         "-o fused.csv"
     )
     assert fused.exit_code == 0, fused.stderr
@@ -485,11 +491,11 @@ def test_ask_writes_links_and_labels_that_fuse_reads(run: Run, folder: Path) -> 
 
 def test_ask_takes_kinds_costs_and_a_least_worth(run: Run, folder: Path) -> None:
     (folder / "classes.csv").write_text("class,text\nc0,The first.\nc1,The second.\n")
-    done = run("ask doubtful.csv --session k.db --kinds label --class-texts classes.csv", "1q")
+    done = run("ask doubtful.csv --session k.db --kinds label --set class_texts=classes.csv", "1q")
     assert "1 c0: The first." in re.sub(r" +", " ", done.stderr)
-    stop = run("ask doubtful.csv --session w.db --stop-when-worth-less-than 9", "1")
+    stop = run("ask doubtful.csv --session w.db --set stop_when_worth_less_than=9", "1")
     assert "No question is worth as much as you asked for." in stop.stderr
-    timed = run("ask doubtful.csv --session t.db --question-costs time", "1sq")
+    timed = run("ask doubtful.csv --session t.db --set costs=time", "1sq")
     assert timed.exit_code == 0, timed.stderr
 
 
@@ -497,11 +503,11 @@ def test_ask_takes_kinds_costs_and_a_least_worth(run: Run, folder: Path) -> None
     ("command", "said"),
     [
         ("ask r.csv --session s.db --kinds best", "got 'best'"),
-        ("ask r.csv --session s.db --question-costs label=much", "must be a number; got 'much'"),
-        ("ask r.csv --session s.db --kinds label --strategy random", "draws pairs"),
-        ("select r.csv --kinds label --strategy random", "leave out --kinds"),
-        ("select r.csv --question-costs label=2", "needs --kinds"),
-        ("select r.csv --texts t.csv", "--texts needs --to"),
+        ("ask r.csv --session s.db --set costs=label=much", "name=number"),
+        ("ask r.csv --session s.db --kinds label --set strategy=random", "draws pairs"),
+        ("ask r.csv --list 20 --kinds label --set strategy=random", "leave out --kinds"),
+        ("ask r.csv --list 20 --set costs=label=2", "needs --kinds"),
+        ("ask r.csv --list 20 --texts t.csv", "--texts needs --to"),
     ],
 )
 def test_wrong_kinds_end_with_2(run: Run, command: str, said: str) -> None:
@@ -511,22 +517,24 @@ def test_wrong_kinds_end_with_2(run: Run, command: str, said: str) -> None:
 
 
 def test_select_offers_questions_of_several_kinds(run: Run, folder: Path) -> None:
-    command = "select doubtful.csv --kinds same,label,vote -n 6 --seed 0 --quiet"
-    rows = json.loads(run(f"{command} --question-costs label=2,vote=0.1 --json").stdout)
+    command = "ask doubtful.csv --list 6 --kinds same,label,vote --set random_state=0 --quiet"
+    rows = json.loads(run(f"{command} --set costs=label=2,vote=0.1 --json").stdout)
     assert len(rows) == 6
     assert {"kind", "gain", "cost", "worth"} <= set(rows[0])
     assert {row["kind"] for row in rows} <= {"same", "label", "vote"}
     assert all(row["worker"] for row in rows if row["kind"] == "vote")
     (folder / "k.csv").write_text("task,label\nt01,c1\n")
-    table = run("select doubtful.csv --kinds same,label --gold k.csv -n 4 --seed 0 --quiet").stdout
+    table = run(
+        "ask doubtful.csv --list 4 --kinds same,label --gold k.csv --set random_state=0 --quiet"
+    ).stdout
     header, *lines = table.splitlines()
     assert header == "kind,left,right,gain,cost,worth"
     assert all(line.startswith("same,") for line in lines)
 
 
 def test_answers_to_selected_questions_are_read_back(run: Run, folder: Path) -> None:
-    run("select doubtful.csv --kinds label -n 3 --seed 0 -o labels.csv")
-    run("select doubtful.csv --kinds same -n 3 --seed 0 -o pairs.csv")
+    run("ask doubtful.csv --list 3 --kinds label --set random_state=0 -o labels.csv")
+    run("ask doubtful.csv --list 3 --kinds same --set random_state=0 -o pairs.csv")
     for name, column, answer in (("labels.csv", "label", "c0"), ("pairs.csv", "link", "cannot")):
         header, *lines = (folder / name).read_text().splitlines()
         filled = [f"{header},{column}", *(f"{line},{answer}" for line in lines)]
@@ -538,8 +546,8 @@ def test_answers_to_selected_questions_are_read_back(run: Run, folder: Path) -> 
 @pytest.mark.parametrize("tool", ["label-studio", "argilla", "prodigy"])
 def test_questions_are_written_for_annotation_tools(run: Run, folder: Path, tool: str) -> None:
     (folder / "k.csv").write_text("task,label\na,x\n")
-    command = f"select r.csv --kinds same,label,is --gold k.csv --texts t.csv -n 4 --to {tool}"
-    done = run(f"{command} --question-costs label=2 --seed 0 -o q.json")
+    command = f"ask r.csv --list 4 --kinds same,label,is --gold k.csv --texts t.csv --to {tool}"
+    done = run(f"{command} --set costs=label=2 --set random_state=0 -o q.json")
     assert done.exit_code == 0, done.stderr
     text = (folder / "q.json").read_text()
     if tool == "prodigy":

@@ -107,7 +107,7 @@ def test_fuse_through_the_command_gives_the_labels_of_a_session(
         session.links().write("l.csv")
         session.labels().write("k.csv")
         assert len(set(session.labels().to_dict().values())) == responses.n_classes
-    command = "fuse r.csv --links l.csv --gold k.csv --gold-weight 1 -o labels.csv --quiet"
+    command = "fuse r.csv --links l.csv --gold k.csv --set gold_weight=1 -o labels.csv --quiet"
     done = CliRunner().invoke(app, command.split(), prog_name="tiebreak")
     assert done.exit_code == 0, done.stderr
     fused = tb.read_labels("labels.csv").best()

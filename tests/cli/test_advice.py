@@ -49,12 +49,11 @@ def test_commands_about_judges_choose_a_question(
     gold = tmp_path / "gold.csv"
     gold.write_text("task,label\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(30)))
     more = ("-o", tmp_path / "routes") if command == "route" else ()
-    arguments = (command, two_questions, "--gold", gold, *more)
+    arguments = ("judges", command, two_questions, "--gold", gold, *more)
     refused = _run(*arguments)
     assert refused.exit_code == 2
-    assert "--question" in refused.stderr
-    assert "tiebreak convert" in refused.stderr  # for commands that have no such option
-    result = _run(*arguments, "--question", "mood")
+    assert "--set question=mood" in refused.stderr
+    result = _run(*arguments, "--set", "question=mood")
     assert result.exit_code == 0, result.stderr
 
 
@@ -113,7 +112,7 @@ def test_ids_of_a_batch_are_split_into_task_order_and_run(tmp_path: Path) -> Non
     ids = [f"q{q}__order-{o}__run-{r}" for q in (1, 2) for o in ("ab", "ba") for r in (1, 2)]
     path, out = _batch(tmp_path / "b.jsonl", ids), tmp_path / "r.csv"
     pattern = r"(?P<task>.+)__order-(?P<order>\w+)__run-(?P<run>\d+)"
-    result = _run("convert", path, "--task-pattern", pattern, "-o", out)
+    result = _run("convert", path, "--set", f"task_pattern={pattern}", "-o", out)
     assert result.exit_code == 0, result.stderr
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -121,7 +120,7 @@ def test_ids_of_a_batch_are_split_into_task_order_and_run(tmp_path: Path) -> Non
     assert {(row["order"], row["run"]) for row in rows} == {
         (o, r) for o in ("ab", "ba") for r in ("1", "2")
     }
-    fused = _run("fuse", path, "--task-pattern", r"^(.+?)__", "-o", out)
+    fused = _run("fuse", path, "--set", r"task_pattern=^(.+?)__", "-o", out)
     assert fused.exit_code == 0, fused.stderr
     with out.open(newline="") as file:
         assert [row["task"] for row in csv.DictReader(file)] == ["q1", "q2"]
@@ -134,12 +133,12 @@ def test_a_pattern_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         ("(", "regular"),
         ("x", "group"),
     ):
-        result = _run("fuse", path, "--task-pattern", pattern)
+        result = _run("fuse", path, "--set", f"task_pattern={pattern}")
         assert result.exit_code == 2
         assert word in result.stderr
     plain = tmp_path / "r.csv"
     plain.write_text("task,worker,label\na,w,x\n")
-    assert _run("fuse", plain, "--task-pattern", "(.+)").exit_code == 2
+    assert _run("fuse", plain, "--set", "task_pattern=(.+)").exit_code == 2
 
 
 def test_cells_that_a_spreadsheet_would_run_are_defused_on_request(tmp_path: Path) -> None:

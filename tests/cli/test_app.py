@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,16 @@ import tiebreak
 from tiebreak import simulate as simulate_room
 from tiebreak.cli import app as app_room
 from tiebreak.cli.app import with_exit_codes
-from tiebreak.cli.messages import working
+from tiebreak.cli.output import set_options, stages
 from tiebreak.errors import ConvergenceWarning, InputError, note
 
 Run = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _loud() -> Iterator[None]:
+    yield
+    set_options(quiet=False, safe_csv=False)
 
 
 def as_process(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -78,11 +84,11 @@ def imported_by(*words: str, cwd: Path) -> set[str]:
 
 
 def test_a_fit_loads_what_it_was_asked_for(tmp_path: Path) -> None:
-    """Formats of tools, costs and clusters are loaded by files and options that need them."""
+    """Formats of tools and clusters are loaded by files and options that need them."""
     (tmp_path / "own.csv").write_text("task,worker,label\na,w,x\nb,w,y\n")
     (tmp_path / "foreign.csv").write_text("item,worker,label\na,w,x\nb,w,y\n")
     cluster = "tiebreak.cli.cluster"
-    on_demand = {"tiebreak.tables.formats", "tiebreak.cli.decisions", cluster}
+    on_demand = {"tiebreak.tables.formats", "tiebreak.decide", cluster}
     plain = imported_by("fuse", "own.csv", "--method", "mv", "-o", "labels.csv", cwd=tmp_path)
     assert "tiebreak.tables.read" in plain
     assert not plain & on_demand
@@ -135,7 +141,7 @@ def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def speak(quiet: bool = False) -> None:
+def speak() -> None:
     for _ in range(2):
         note("one row was dropped.")
     import warnings
@@ -151,7 +157,8 @@ def test_notes_and_warnings_are_lines_of_their_own_each_once(
 
 
 def test_quiet_leaves_out_notes_but_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ending_of(speak, quiet=True) == 0
+    set_options(quiet=True, safe_csv=False)
+    assert ending_of(speak) == 0
     assert capsys.readouterr().err == "warning: not settled.\n"
 
 
@@ -160,15 +167,16 @@ def test_progress_is_shown_on_a_terminal_only(
 ) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "rich.console", None)  # not even imported
-        with working("fitting", quiet=False):
+        with stages("fitting"):
             pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with working("fitting", quiet=False):
+    with stages("fitting"):
         pass
     assert "fitting" in capsys.readouterr().err
-    with working("fitting", quiet=True):
+    set_options(quiet=True, safe_csv=False)
+    with stages("fitting"):
         pass
     assert capsys.readouterr().err == ""
 
@@ -226,7 +234,7 @@ def test_json_is_the_only_thing_on_stdout(run: Run, folder: Path) -> None:
     assert json.loads(scored.stdout)["n_tasks"] == 50
 
 
-@pytest.mark.parametrize("module", ["typer", "tiebreak.cli.describe", "tiebreak.tables", "numpy"])
+@pytest.mark.parametrize("module", ["typer", "tiebreak.cli.look", "tiebreak.tables", "numpy"])
 def test_an_interrupt_while_modules_load_ends_with_130(tmp_path: Path, module: str) -> None:
     (tmp_path / "r.csv").write_text("task,worker,label\na,w,x\n")
     code = (

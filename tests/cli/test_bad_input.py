@@ -30,12 +30,12 @@ WRONG = {
     "unknown task in links": Wrong(
         {"l.csv": "left,right,link\na,b,must\na,zz,must\n"},
         "r.csv --links l.csv",
-        r"1 task of links is not among the responses: 'zz' \(l\.csv, line 3\)\.\n.*--tasks",
+        r"1 task of links is not among the responses: 'zz' \(l\.csv, line 3\)\.\n.*--set tasks",
     ),
     "unknown task in gold": Wrong(
         {"g.csv": "task,label\na,x\nzz,y\n"},
         "r.csv --gold g.csv",
-        r"1 task of gold is not among the responses: 'zz' \(g\.csv, line 3\)\.\n.*--tasks",
+        r"1 task of gold is not among the responses: 'zz' \(g\.csv, line 3\)\.\n.*--set tasks",
     ),
     "task known twice": Wrong(
         {"g.csv": "task,label\na,x\na,y\n"}, "r.csv --gold g.csv", r"'a' is known twice.*line 3"
@@ -43,7 +43,7 @@ WRONG = {
     "contradicting links": Wrong(
         {"l.csv": "left,right,link\na,b,must\nb,c,must\na,c,cannot\n"},
         "r.csv --links l.csv",
-        r"a = b = c, yet a ≠ c.*\n.*--on-contradiction=\"drop\"",
+        r"a = b = c, yet a ≠ c.*\n.*--set on_contradiction=drop",
     ),
     "more mutually cannot-linked groups than classes": Wrong(
         {"l.csv": "left,right,link\na,b,cannot\nb,c,cannot\na,c,cannot\n"},
@@ -89,8 +89,8 @@ WRONG = {
     ),
     "a repeat where none is allowed": Wrong(
         {"r.csv": "task,worker,label\na,u,x\na,u,y\n"},
-        "r.csv --repeats error",
-        r"worker 'u' on task 'a'\.\n.*--repeats='last'",
+        "r.csv --set repeats=error",
+        r"worker 'u' on task 'a'\.\n.*--set repeats=last",
     ),
     "wrong column name": Wrong(
         {}, "r.csv --columns task=item", r"no column 'item' for task\..*'task', 'worker', 'label'"
@@ -104,20 +104,20 @@ WRONG = {
     "unknown method": Wrong({}, "r.csv --method best", r"best"),
     "unknown link inference": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
-        "r.csv --links l.csv --link-inference guess",
-        r"--link-inference takes exact or mean-field; got 'guess'",
+        "r.csv --links l.csv --set link_options=guess",
+        r"link_options must be one of 'exact', 'mean-field'; got 'guess'",
     ),
-    "unknown link strength": Wrong({}, "r.csv --link-inference mean-field --link-strength much", r"a number or\s+grid.*'much'"),  # noqa: E501
+    "unknown link strength": Wrong({}, "r.csv --set link_options=mean-field --set link_strength=much", r"needs --links"),  # noqa: E501
     "links for a method that cannot use them": Wrong(
         {"l.csv": "left,right,link\na,b,must\n"},
         "r.csv --links l.csv --method ds",
         r"ds cannot use\s+--links;\s+--method vb can",
     ),
     "an option that the method does not have": Wrong(
-        {}, "r.csv --method mv --prior uniform --tol 0.1", r"mv has no --prior, --tol"
+        {}, "r.csv --method mv --set confusion_prior=uniform --set tol=0.1", r"confusion_prior"
     ),
     "standard input twice": Wrong({}, "- --links -", r"Only one file can be '-'"),
-    "no sweeps": Wrong({}, "r.csv --max-iter 0", r"--max-iter"),
+    "no sweeps": Wrong({}, "r.csv --set max_iter=0", r"max_iter"),
 }  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def test_a_class_that_only_gold_names_is_allowed_and_said(run: Run, write: Write
 def test_contradictions_can_be_dropped_and_are_counted(run: Run, write: Write) -> None:
     write("r.csv", RESPONSES)
     write("l.csv", "left,right,link\na,b,must\nb,c,must\na,c,cannot\n")
-    result = run("fuse", "r.csv", "--links", "l.csv", "--on-contradiction", "drop")
+    result = run("fuse", "r.csv", "--links", "l.csv", "--set", "on_contradiction=drop")
     assert result.exit_code == 0
     assert "note: 1 cannot-link contradicts must-links: dropped" in result.stderr
     assert len({row.split(",")[1] for row in result.stdout.splitlines()[1:]}) == 1

@@ -68,7 +68,7 @@ def test_tasks_in_several_shards_are_brought_together(run: Run, shards: Path, fo
         (("--out-of-core",), "name it with -o FOLDER"),
         (("--out-of-core", "--cluster", "local", "-o", "x"), "exclude each other"),
         (("--resume", "-o", "x"), "needs --cluster or --out-of-core"),
-        (("--out-of-core", "-o", "x", "--tasks", "t.csv"), "has no --tasks"),
+        (("--out-of-core", "-o", "x", "--set", "tasks=t.csv"), "has no --set tasks"),
         (("--out-of-core", "-o", "x", "--method", "gibbs"), "--method vb, ds or mv"),
         (("--out-of-core", "-o", "x", "--method", "auto"), "--method vb, ds or mv"),
         (("--out-of-core", "-o", "x", "--resume"), "There is no checkpoint"),
@@ -86,4 +86,4 @@ def test_what_shards_do_not_have_is_refused(
 
 def test_progress_says_sweeps_bound_speed_and_lost_workers() -> None:
     told = describe_progress(FitProgress(12, -1234.56, 0.5, 1_000_000, 2))
-    assert told == "sweep 12, bound -1,234.6, 2e+06 responses/s, 2 workers lost"
+    assert told == "iteration 12, bound -1,234.6, 2e+06 responses/s, 2 workers lost"

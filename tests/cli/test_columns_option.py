@@ -57,20 +57,20 @@ def test_gold_alone_may_have_odd_columns(run: Run) -> None:
 
 def test_packed_responses_leave_names_to_the_other_tables(run: Run) -> None:
     usual = fused(run, "r.csv", "--gold", "g.csv")
-    assert run("pack", "r.csv").exit_code == 0
+    assert run("convert", "r.csv", "-o", "r.tb").exit_code == 0
     assert fused(run, "r.tb", "--gold", "odd_g.csv", "--columns", "task=key,label=says") == usual
 
 
 def test_listed_tasks_have_a_column_of_any_name(run: Run, write: Write) -> None:
     write("t.csv", "size,key\n3,a\n4,d\n")
-    labels = fused(run, "r.csv", "--tasks", "t.csv", "--columns", "task=key")
+    labels = fused(run, "r.csv", "--set", "tasks=t.csv", "--columns", "task=key")
     assert [line.split(",")[0] for line in labels.splitlines()] == ["task", "a", "b", "c", "d"]
 
 
 def test_select_reads_links_and_tasks_by_these_names(run: Run, write: Write) -> None:
     write("among.csv", "key\na\nc\n")
-    arguments = ["--links", "odd_l.csv", "--among", "among.csv", "-n", "1", "--json"]
-    result = run("select", "r.csv", *arguments, "--columns", f"{LINK_COLUMNS},task=key")
+    arguments = ["--links", "odd_l.csv", "--set", "among=among.csv", "--list", "1", "--json"]
+    result = run("ask", "r.csv", *arguments, "--columns", f"{LINK_COLUMNS},task=key")
     assert result.exit_code == 0, result.stderr
     assert {json.loads(result.stdout)[0][end] for end in ("left", "right")} == {"a", "c"}
 
@@ -114,7 +114,7 @@ def test_a_name_that_fits_no_table_is_refused(run: Run, arguments: str, said: st
 
 
 def test_columns_of_packed_responses_are_refused(run: Run) -> None:
-    assert run("pack", "r.csv").exit_code == 0
+    assert run("convert", "r.csv", "-o", "r.tb").exit_code == 0
     result = run("fuse", "r.tb", "--columns", "task=key")
     assert result.exit_code == 2
     assert "--columns" in result.stderr

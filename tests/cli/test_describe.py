@@ -42,7 +42,7 @@ def test_it_says_what_was_read_and_how(run: Run) -> None:
         "votes per task: 1 to 3, mean 2.33",
         "1 rows without a label",
         "1 answers repeat a worker on a task",
-        "differ only in case, spaces or Unicode form: 'Yes', 'yes' (--fold-labels)",
+        "differ only in case, spaces or Unicode form: 'Yes', 'yes' (--set fold_labels)",
         "Krippendorff's α",
         "95 %:",
         "Fleiss' κ",
@@ -67,9 +67,9 @@ def test_ordered_classes_have_an_ordinal_alpha(run: Run, write: Write) -> None:
     write("r.csv", "task,worker,label\na,v,lo\na,w,mid\nb,v,hi\nb,w,hi\nc,v,lo\nc,w,lo\n")
     plain = json.loads(run("describe", "r.csv", "--json").stdout)
     assert plain["agreement"]["alpha_ordinal"] is None
-    done = json.loads(run("describe", "r.csv", "--json", "--ordered", "lo,mid,hi").stdout)
+    done = json.loads(run("describe", "r.csv", "--json", "--set", "order=lo,mid,hi").stdout)
     assert done["agreement"]["alpha_ordinal"] > done["agreement"]["alpha"]
-    assert run("describe", "r.csv", "--ordered", "lo,hi").exit_code == 2
+    assert run("describe", "r.csv", "--set", "order=lo,hi").exit_code == 2
 
 
 def test_near_empty_classes_and_suspects_are_named(run: Run, write: Write) -> None:
@@ -96,7 +96,7 @@ def test_one_label_per_task_has_no_agreement(run: Run, write: Write) -> None:
 
 def test_packed_responses_and_standard_input_are_described_too(run: Run, write: Write) -> None:
     write("r.csv", "task,worker,label\na,v,x\na,w,y\n")
-    run("pack", "r.csv")
+    run("convert", "r.csv", "-o", "r.tb")
     assert run("describe", "r.tb").stdout.startswith("2 responses, 1 task, 2 workers, 2 classes")
     piped = run("describe", "-", stdin="task,worker,label\na,v,x\na,w,y\n")
     assert piped.stdout.startswith("2 responses, 1 task, 2 workers, 2 classes")

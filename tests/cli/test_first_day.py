@@ -59,7 +59,7 @@ def test_labels_that_are_one_number_are_noted_and_joined(run: Run, write: Write)
     done = run("fuse", "r.csv")
     assert "Labels '1', '1.0' are the same number, and are different classes" in told(done)
     assert "4 classes" in told(done)
-    assert "2 classes" in told(run("fuse", "r.csv", "--fold-labels", "-o", "labels.csv"))
+    assert "2 classes" in told(run("fuse", "r.csv", "--set", "fold_labels", "-o", "labels.csv"))
 
 
 def test_gold_in_another_form_is_noted_and_joined(run: Run, write: Write) -> None:
@@ -68,8 +68,8 @@ def test_gold_in_another_form_is_noted_and_joined(run: Run, write: Write) -> Non
     done = run("fuse", "r.csv", "--gold", "g.csv")
     assert "No worker used X, Y, which gold names" in told(done)
     assert "'X' and 'x' differ only in case, spaces or Unicode form" in told(done)
-    assert "--fold-labels" in told(done)
-    folded = run("fuse", "r.csv", "--gold", "g.csv", "--fold-labels")
+    assert "--set fold_labels" in told(done)
+    folded = run("fuse", "r.csv", "--gold", "g.csv", "--set", "fold_labels")
     assert "2 classes, 2 gold" in told(folded)
     assert "No worker used" not in told(folded)
 
@@ -77,7 +77,7 @@ def test_gold_in_another_form_is_noted_and_joined(run: Run, write: Write) -> Non
 def test_gold_with_a_new_class_is_not_said_to_be_another_form(run: Run, write: Write) -> None:
     write("r.csv", ROWS)
     write("g.csv", "task,label\na,z\n")
-    assert "--fold-labels" not in told(run("fuse", "r.csv", "--gold", "g.csv"))
+    assert "--set fold_labels" not in told(run("fuse", "r.csv", "--gold", "g.csv"))
 
 
 def test_gold_of_another_type_is_refused_by_what_it_is(run: Run, write: Write) -> None:
@@ -149,25 +149,25 @@ WIDE = "id,text,ann,bob,source\n1,first text,x,x,web\n2,second text,y,,mail\n3,t
 
 def test_a_column_that_shares_no_label_is_told_with_the_way_out(run: Run, write: Write) -> None:
     write("r.csv", WIDE)
-    done = run("fuse", "r.csv", "--wide")
+    done = run("fuse", "r.csv", "--set", "wide")
     assert done.exit_code == 0
     assert "Columns 'text', 'source' share no label with the others" in told(done)
-    assert "--worker-columns ann,bob" in told(done)
+    assert "--set worker_columns=ann,bob" in told(done)
 
 
 def test_worker_columns_name_the_workers_of_a_wide_table(run: Run, write: Write) -> None:
     write("r.csv", WIDE)
-    done = run("fuse", "r.csv", "--wide", "--worker-columns", "ann,bob")
+    done = run("fuse", "r.csv", "--set", "wide", "--set", "worker_columns=ann,bob")
     assert done.exit_code == 0
     assert "5 responses, 3 tasks, 2 workers, 2 classes" in told(done)
     assert "share no label" not in told(done)
-    alone = run("convert", "r.csv", "--wide", "--worker-columns", "bob")
+    alone = run("convert", "r.csv", "--set", "wide", "--set", "worker_columns=bob")
     assert alone.stdout.splitlines() == ["task,worker,label", "1,bob,x", "3,bob,x"]
 
 
 def test_worker_columns_that_a_wide_table_lacks_are_named(run: Run, write: Write) -> None:
     write("r.csv", WIDE)
-    done = run("fuse", "r.csv", "--wide", "--worker-columns", "ann,eve")
+    done = run("fuse", "r.csv", "--set", "wide", "--set", "worker_columns=ann,eve")
     assert done.exit_code == 2
     assert "r.csv has no column 'eve'" in told(done)
     assert "'id', 'text', 'ann', 'bob', 'source'" in told(done)
@@ -175,7 +175,7 @@ def test_worker_columns_that_a_wide_table_lacks_are_named(run: Run, write: Write
 
 def test_task_columns_of_a_wide_table_are_refused_plainly(run: Run, write: Write) -> None:
     write("r.csv", WIDE)
-    done = run("fuse", "r.csv", "--wide", "--task-columns", "id,text")
+    done = run("fuse", "r.csv", "--set", "wide", "--set", "task_columns=id,text")
     assert done.exit_code == 2
     assert "leave task_columns out" in told(done)
 
@@ -187,8 +187,8 @@ def test_the_note_on_duplicates_names_the_option_of_the_command(run: Run, write:
     write("r.csv", ROWS)
     write("l.csv", "left,right,link\na,b,must\n")
     done = run("fuse", "r.csv", "--links", "l.csv")
-    assert "--link-sampling pairs" in told(done)
-    again = run("fuse", "r.csv", "--links", "l.csv", "--link-sampling", "pairs")
+    assert "--set sampling=pairs" in told(done)
+    again = run("fuse", "r.csv", "--links", "l.csv", "--set", "sampling=pairs")
     assert again.exit_code == 0
     assert "count as duplicates" not in told(again)
 
@@ -215,10 +215,10 @@ def test_tasks_of_a_wide_table_without_an_answer_are_told_and_can_be_kept(
     run: Run, write: Write
 ) -> None:
     write("r.csv", "id,ann,bob\na,x,x\nb,,\nc,y,x\n")
-    done = run("fuse", "r.csv", "--wide")
+    done = run("fuse", "r.csv", "--set", "wide")
     assert "1 task has no answer, and is left out" in told(done)
-    assert "(--tasks) keeps all" in told(done)
-    kept = run("fuse", "r.csv", "--wide", "--tasks", "r.csv")
+    assert "--set tasks keeps all" in told(done)
+    kept = run("fuse", "r.csv", "--set", "wide", "--set", "tasks=r.csv")
     assert [row.split(",")[0] for row in kept.stdout.splitlines()] == ["task", "a", "c", "b"]
 
 
@@ -258,7 +258,7 @@ def test_times_are_no_matter_where_the_last_does_not_count(
 ) -> None:
     late, early = STAMPS["timestamp"]
     write("r.csv", TIMED.format(name="timestamp", late=late, early=early))
-    assert "not the latest" not in told(run("fuse", "r.csv", "--repeats", way))
+    assert "not the latest" not in told(run("fuse", "r.csv", "--set", f"repeats={way}"))
 
 
 @pytest.mark.parametrize("late", ["", "yesterday"])
@@ -292,7 +292,7 @@ def test_times_of_mixed_types_stop_nobody() -> None:
 
 def test_spaces_around_the_parts_of_a_list_do_not_count(run: Run, write: Write) -> None:
     write("r.csv", ROWS)
-    done = run("fuse", "r.csv", "--classes", "x , y ,z", "--probabilities")
+    done = run("fuse", "r.csv", "--set", "classes=x , y ,z", "--probabilities")
     assert "3 classes" in told(done)
     assert done.stdout.splitlines()[0].endswith("probability_x,probability_y,probability_z,vote")
 
@@ -302,7 +302,7 @@ JUDGES = "item,gpt,claude,llama,human\nq1,x,x,y,x\nq2,y,y,y,\nq3,x,y,y,y\n"
 
 def test_gold_may_stand_in_a_column_of_a_wide_table(run: Run, write: Write) -> None:
     write("r.csv", JUDGES)
-    workers = ("--wide", "--worker-columns", "gpt,claude,llama")
+    workers = ("--set", "wide", "--set", "worker_columns=gpt,claude,llama")
     done = run("fuse", "r.csv", *workers, "--gold", "r.csv", "--columns", "label=human")
     assert done.exit_code == 0
     assert "9 responses, 3 tasks, 3 workers, 2 classes, 2 gold" in told(done)

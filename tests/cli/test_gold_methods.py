@@ -1,4 +1,4 @@
-"""fuse with gold, --members and --gold-weight: what the commands say and refuse."""
+"""fuse with gold, --set members=and --gold-weight: what the commands say and refuse."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def test_gold_moves_the_default_and_the_summary_says_how_it_differs(run: Any, ju
 
 def test_members_are_chosen_on_the_command_line(run: Any, jury: Path) -> None:
     base = ("fuse", jury / "responses.csv", "-o", jury / "labels.csv", "--json")
-    found = json.loads(run(*base, "--members", "votes, first-step").stdout)
+    found = json.loads(run(*base, "--set", "members=votes, first-step").stdout)
     assert [member["name"] for member in found["members"]] == ["votes", "first-step"]
-    refused = run(*base, "--members", "votes,best")
+    refused = run(*base, "--set", "members=votes,best")
     assert refused.exit_code == 2
     assert "first-step" in refused.stderr
 
 
 def test_gold_weight_is_read_and_checked(run: Any, jury: Path) -> None:
     base = ("fuse", jury / "responses.csv", "--gold", jury / "gold.csv", "-o", jury / "l.csv")
-    assert run(*base, "--gold-weight", "1").exit_code == 0
-    assert run(*base, "--gold-weight", "auto", "--method", "ds").exit_code == 0
-    assert run(*base, "--gold-weight", "much").exit_code == 2
-    refused = run(*base, "--gold-weight", "0")
+    assert run(*base, "--set", "gold_weight=1").exit_code == 0
+    assert run(*base, "--set", "gold_weight=auto", "--method", "ds").exit_code == 0
+    assert run(*base, "--set", "gold_weight=much").exit_code == 2
+    refused = run(*base, "--set", "gold_weight=0")
     assert refused.exit_code == 2
     assert "above 0" in refused.stderr
-    assert run(*base, "--gold-weight", "2", "--method", "mv").exit_code == 2
+    assert run(*base, "--set", "gold_weight=2", "--method", "mv").exit_code == 2

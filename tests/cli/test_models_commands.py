@@ -88,7 +88,7 @@ def test_counts_keep_the_file_small(run: Run, write: Write, vb_model: str) -> No
     assert "keeps counts" in found.stdout
     assert f"and {len(ROWS)} responses as counts" in found.stdout
     write("c.csv", as_csv([("n1", "w1", "c0")]))
-    assert run("update", "small.tbm", "c.csv", "--forget", "0.9").exit_code == 0
+    assert run("update", "small.tbm", "c.csv", "--set", "forget=0.9").exit_code == 0
 
 
 def test_a_committee_needs_its_responses(run: Run, write: Write, model: str) -> None:
@@ -122,8 +122,8 @@ def test_stream_reads_events_and_tells_labels(run: Run, vb_model: str) -> None:
         (("predict", "m.tbm", "missing.csv"), "missing.csv"),
         (("predict", "m.tbm", "a.csv", "--json"), "Name a file with -o"),
         (("update", "m.tbm"), "There is nothing new"),
-        (("update", "m.tbm", "a.csv", "--forget", "2"), "forget must be above 0"),
-        (("update", "m.tbm", "a.csv", "--keep", "all"), "keep must be one of"),
+        (("update", "m.tbm", "a.csv", "--set", "forget=2"), "forget must be above 0"),
+        (("update", "m.tbm", "a.csv", "--keep", "all"), "'all' is not one of"),
         (("stream", "a.csv"), "is a file"),
         (("fuse", "a.csv", "--save", "a.csv"), "is a file"),
         (("fuse", "a.csv", "--save", "no/such/m.tbm"), "does not exist"),

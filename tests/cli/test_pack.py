@@ -1,4 +1,4 @@
-"""tiebreak pack: the same labels, from a folder."""
+"""tiebreak convert -o NAME.tb: the same labels, from a packed folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def responses(write: Write) -> Path:
 
 
 def test_packed_responses_give_the_same_labels(run: Run, folder: Path) -> None:
-    packed = run("pack", "responses.csv")
+    packed = run("convert", "responses.csv", "-o", "responses.tb")
     assert (packed.exit_code, packed.stdout) == (0, "")
     assert "wrote responses.tb; fit with: tiebreak fuse responses.tb" in packed.stderr
     assert (folder / "responses.tb" / "about.json").is_file()
@@ -32,35 +32,42 @@ def test_packed_responses_give_the_same_labels(run: Run, folder: Path) -> None:
 def test_options_reach_the_reader(run: Run, write: Write) -> None:
     write("votes.csv", "item,judge,verdict\n1,j,no\n1,j,yes\n")
     write("tasks.csv", "task\n2\n")
-    options = ["--columns", "task=item,worker=judge,label=verdict", "--repeats", "count"]
+    options = ["--columns", "task=item,worker=judge,label=verdict", "--set", "repeats=count"]
     done = run(
-        "pack", "votes.csv", "-o", "v.tb", *options, "--tasks", "tasks.csv", "--classes", "z"
+        "convert",
+        "votes.csv",
+        "-o",
+        "v.tb",
+        *options,
+        "--set",
+        "tasks=tasks.csv",
+        "--set",
+        "classes=z",
     )
     assert done.exit_code == 0
     assert "2 responses, 2 tasks, 1 workers, 3 classes" in done.stderr
 
 
 def test_quiet_says_nothing(run: Run) -> None:
-    assert run("pack", "responses.csv", "-q").stderr == ""
+    assert run("convert", "responses.csv", "-o", "r.tb", "-q").stderr == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["responses.csv", "-o", "packed"], "must end in .tb"),
-        (["-"], "need a name"),
-        (["nothing.csv"], "There is no file nothing.csv"),
+        (["responses.csv", "-o", "x.tb", "--gold-out", "g.csv"], "--gold-out needs"),
+        (["nothing.csv", "-o", "x.tb"], "There is no file nothing.csv"),
         (["responses.csv", "-o", "no/x.tb"], "does not exist"),
     ],
 )
 def test_what_cannot_be_packed_is_wrong_usage(run: Run, arguments: list[str], told: str) -> None:
-    done = run("pack", *arguments)
+    done = run("convert", *arguments)
     assert done.exit_code == 2
     assert told in " ".join(done.stderr.split())
 
 
 def test_a_damaged_folder_ends_with_2(run: Run, folder: Path) -> None:
-    run("pack", "responses.csv")
+    run("convert", "responses.csv", "-o", "responses.tb")
     (code,) = (folder / "responses.tb").glob("code-*.npy")
     code.write_bytes(b"")
     done = run("fuse", "responses.tb")

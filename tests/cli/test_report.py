@@ -40,7 +40,7 @@ def test_it_writes_a_page_and_its_numbers_where_asked(run: Run, folder: Path) ->
     assert not list(folder.glob("*.json"))
     done = run(*command, "--json", "out.json")
     assert done.exit_code == 0, done.output
-    assert "wrote out.html and out.json" in done.stderr
+    assert "wrote out.html, out.json" in done.stderr
     assert done.stdout == ""
     assert "Report on responses.csv" in (folder / "out.html").read_text("utf-8")
     assert numbers(folder, "out.json")["counts"]["links"] == 30
@@ -69,7 +69,9 @@ def test_gold_alone_is_scored_by_a_fit_without_it(run: Run, folder: Path) -> Non
 def test_texts_and_the_worker_model_are_shown(run: Run, folder: Path, write: Write) -> None:
     rows = "".join(f"t{t:02d},What t{t:02d} says\n" for t in range(1, 81))
     write("texts.csv", "task,text\n" + rows)
-    done = run("report", "responses.csv", "--texts", "texts.csv", "--worker-model", "kinds", *JSON)
+    done = run(
+        "report", "responses.csv", "--texts", "texts.csv", "--set", "worker_model=kinds", *JSON
+    )
     assert done.exit_code == 0, done.output
     found = numbers(folder)["sections"]
     first = found["doubtful_tasks"]["tasks"][0]
@@ -87,7 +89,9 @@ def test_contradictory_links_are_reported_instead_of_refused(
     shown = numbers(folder)["sections"]["links"]["contradictory"]
     assert [each["chain"] for each in shown] == ["t01 = t02 = t03"]
     assert shown[0]["where"] == "bad.csv, line 4"
-    refused = run("report", "responses.csv", "--links", "bad.csv", "--on-contradiction", "error")
+    refused = run(
+        "report", "responses.csv", "--links", "bad.csv", "--set", "on_contradiction=error"
+    )
     assert refused.exit_code == 2
     assert "t01 = t02 = t03" in refused.stderr
 
@@ -107,8 +111,8 @@ def test_responses_may_come_from_standard_input(run: Run, folder: Path) -> None:
         (["-o", "same.html", "--json", "same.html"], "written by this command already"),
         (["-o", "-"], "ends in .html"),
         (["-o", "nowhere/report.html"], "no folder"),
-        (["--on-contradiction", "drop"], "needs --links"),
-        (["--link-error", "0.1"], "needs --links"),
+        (["--set", "on_contradiction=drop"], "needs --links"),
+        (["--set", "link_error=0.1"], "needs --links"),
         (["--truth", "absent.csv"], "absent.csv"),
         (["--gold", "gold.csv", "--truth", "gold.csv"], "was given to the fit"),
     ],

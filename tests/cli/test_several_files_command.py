@@ -40,14 +40,14 @@ def parts(write: Write) -> tuple[str, ...]:
 WAYS = {"named": PARTS, "a pattern": ("p?.csv",), "both": ("p1.csv", "p[23].csv")}
 COMMANDS = {
     "fuse": "fuse RESPONSES --probabilities",
-    "fuse with gold and options": "fuse RESPONSES --gold gold.csv --repeats count --method ds",
+    "fuse with gold and options": "fuse RESPONSES --gold gold.csv --set repeats=count --method ds",
     "fuse with names of columns": "fuse RESPONSES --columns task=task,label=label --gold gold.csv",
-    "describe": "describe RESPONSES --resamples 50 -q",
-    "describe as JSON": "describe RESPONSES --gold gold.csv --json --resamples 0 -q",
+    "describe": "describe RESPONSES --set n_resamples=50 -q",
+    "describe as JSON": "describe RESPONSES --gold gold.csv --json --set n_resamples=0 -q",
     "convert": "convert RESPONSES -q",
-    "select": "select RESPONSES -n 5 --seed 1 -q",
-    "panel": "panel RESPONSES --gold gold.csv -q",
-    "rate": "rate RESPONSES --gold gold.csv -q",
+    "select": "ask RESPONSES --list 5 --set random_state=1 -q",
+    "panel": "judges panel RESPONSES --gold gold.csv -q",
+    "rate": "judges rate RESPONSES --gold gold.csv -q",
     "predict": "predict model.tbm RESPONSES -q",
 }
 
@@ -143,27 +143,13 @@ def test_where_memory_runs_out_the_way_out_is_named(
     assert ("--out-of-core" in done.stderr) is (command == "fuse")  # which describe has not
 
 
-def test_pack_names_a_folder_after_a_folder_but_not_after_several_files(
-    run: Run, parts: Any, folder: Path
-) -> None:
-    assert run("pack", *PARTS, "-o", "all.tb").exit_code == 0
+def test_several_files_are_packed_as_one(run: Run, parts: Any) -> None:
+    assert run("convert", *PARTS, "-o", "all.tb").exit_code == 0
     assert run("fuse", "all.tb").stdout == run("fuse", "one.csv").stdout
-    inside = folder / "in"
-    inside.mkdir()
-    (folder / "p3.csv").rename(inside / "p3.csv")
-    assert run("pack", "in").exit_code == 0
-    assert tb.read_responses(folder / "in.tb").n_tasks == 10
-    for given in (("p1.csv", "p2.csv"), ("p*.csv",)):
-        done = run("pack", *given)
-        assert done.exit_code == 2
-        assert "Several files need a name together: -o FOLDER.tb" in done.stderr
-    done = run("pack", "nope.csv")
-    assert done.exit_code == 2
-    assert "There is no file nope.csv" in done.stderr
 
 
 def test_route_and_report_take_several(run: Run, parts: Any, folder: Path) -> None:
-    done = run("route", *PARTS, "--gold", "gold.csv", "-o", "routes")
+    done = run("judges", "route", *PARTS, "--gold", "gold.csv", "-o", "routes")
     assert done.exit_code == 0, done.stderr
     assert run("report", *PARTS, "-o", "r.html", "--json", "r.json").exit_code == 0
     assert "p1.csv and 2 other files" in (folder / "r.html").read_text(encoding="utf-8")

@@ -50,5 +50,5 @@ def test_the_first_large_fit_says_that_it_compiles_and_none_after_warm(warmed: P
     assert "compiling" not in _run(warmed, *fuse)
     _run(warmed, "tiebreak.warm", "4")
     assert "compiling" not in _run(warmed, *fuse, "--links", "k.csv")
-    assert "compiling" not in _run(warmed, *fuse, "--links", "k.csv", "--link-error", "learn")
+    assert "compiling" not in _run(warmed, *fuse, "--links", "k.csv", "--set", "link_error=learn")
     assert "compiling" not in _run(warmed, *fuse, "--method", "ds")

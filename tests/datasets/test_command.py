@@ -12,7 +12,6 @@ import pytest
 from commands import tiebreak
 
 import tiebreak as tb
-from tiebreak.cli.datasets import COMMANDS
 
 
 def run(*arguments: object) -> Any:
@@ -20,7 +19,7 @@ def run(*arguments: object) -> Any:
     return tiebreak(*words)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["list", "fetch", "path"])
 def test_every_command_has_help_that_fits_a_terminal(name: str) -> None:
     result = run(name, "-h")
     assert result.exit_code == 0

@@ -277,7 +277,16 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path, wait: float) -> None:
     write_packed(tmp_path / "crowd.tb", Responses.from_codes(task, worker, label, *names))
     out = tmp_path / "labels.parquet"
     command = [sys.executable, "-m", "tiebreak", "fuse", str(tmp_path / "crowd.tb")]
-    command += ["--backend", "cuda", "--tol", "0", "--max-iter", "200000", "-o", str(out)]
+    command += [
+        "--set",
+        "backend=cuda",
+        "--set",
+        "tol=0",
+        "--set",
+        "max_iter=200000",
+        "-o",
+        str(out),
+    ]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     time.sleep(wait)
     running.send_signal(signal.SIGINT)

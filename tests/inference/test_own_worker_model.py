@@ -192,7 +192,7 @@ def test_shards_and_commands_take_it_by_name(
     name = named(own)
     monkeypatch.chdir(tmp_path)
     CROWD.responses.write("responses.csv")
-    run = ("fuse", "responses.csv", "--method", "vb", "--worker-model", name)
+    run = ("fuse", "responses.csv", "--method", "vb", "--set", f"worker_model={name}")
     result = CliRunner().invoke(app, [*run, "-o", "labels.csv"])
     assert result.exit_code == 0, result.output
     expected = made(own).fit(CROWD.responses).labels_.best()

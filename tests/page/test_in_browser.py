@@ -57,8 +57,8 @@ def job(folder: Path, *more: str) -> Iterator[Server]:
         "t.csv",
         "--links",
         "l.csv",
-        "--seed",
-        "0",
+        "--set",
+        "random_state=0",
     )
     with serving(folder, *arguments, *more) as server:
         yield server
@@ -205,7 +205,7 @@ def downloads_equal_fuse(view: Any, folder: Path, follow: Press) -> None:
     (folder / "both.csv").write_text(both)
     subprocess.run(
         [sys.executable, "-m", "tiebreak", "fuse", "r.csv", "--links", "both.csv", "--gold",
-         "known.csv", "--gold-weight", "1", "--link-sampling", "pairs", "-o", "fused.csv"],
+         "known.csv", "--set", "gold_weight=1", "--set", "sampling=pairs", "-o", "fused.csv"],
         cwd=folder, check=True,
     )  # fmt: skip
     fused = tb.read_labels(folder / "fused.csv")
@@ -247,7 +247,7 @@ def test_axe_finds_no_barrier_in_any_view(
     chromium: Any, tmp_path: Path, scheme: str, size: Any
 ) -> None:
     options: dict[str, Any] = {"size": size, "scheme": scheme, "bypass_csp": True}
-    with job(tmp_path, "--budget", str(BUDGET), "--target", "1") as server:
+    with job(tmp_path, "--budget", str(BUDGET), "--set", "target=1") as server:
         with opened(chromium, server, "", **options) as (view, _):
             assert browser.violations(view) == []
         with opened(chromium, server, "ann", **options) as (view, _):

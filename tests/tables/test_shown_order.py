@@ -60,9 +60,9 @@ def test_where_it_cannot_be_known_a_note_asks(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     _write(path, shown=True)
     said = notes_of(path)
-    assert "--as-shown" in said
-    assert "--turned" in said
-    assert "--as-shown" not in notes_of(path, turned=True)
+    assert "turned=False" in said
+    assert "turned=True" in said
+    assert "turned=False" not in notes_of(path, turned=True)
     assert "turned back" in notes_of(path, turned=False)
 
 
@@ -111,13 +111,22 @@ def test_orders_that_do_not_tell_are_refused(tmp_path: Path) -> None:
 def test_commands_name_the_column_and_turn(tmp_path: Path) -> None:
     path, out = tmp_path / "r.csv", tmp_path / "labels.csv"
     truth = _write(path, shown=True, order="side")
-    args = ["fuse", str(path), "--order-column", "side", "--as-shown", "-o", str(out)]
+    args = ["fuse", str(path), "--set", "order_column=side", "--set", "turned=no", "-o", str(out)]
     result = CliRunner().invoke(app, args, prog_name="tiebreak")
     assert result.exit_code == 0, result.stderr
     with out.open(newline="") as file:
         best = {row["task"]: row["label"] for row in csv.DictReader(file)}
     assert sum(best[q] == label for q, label in truth.items()) > 0.8 * len(truth)
-    args = ["convert", str(path), "--order-column", "side", "--as-shown", "-o", str(out)]
+    args = [
+        "convert",
+        str(path),
+        "--set",
+        "order_column=side",
+        "--set",
+        "turned=no",
+        "-o",
+        str(out),
+    ]
     assert CliRunner().invoke(app, args, prog_name="tiebreak").exit_code == 0
     assert _accuracy(read(out, turned=True), truth) > 0.8
 

@@ -1,8 +1,8 @@
 """The list of commands, and how each ends.
 
-A new command is a module with a function of its name, and a name in COMMANDS. One that has commands
-of its own is a module with COMMANDS of its own, and a line in GROUPS. A module is imported when its
-command is called, or when help lists them all. Errors become messages in one place, and exit codes:
+A new command is a function in one of the modules beside this one, and a name in COMMANDS. A module
+is imported when its command is called, or when help lists them all. Errors become messages in one
+place, and exit codes:
 
 0    done
 1    our fault: an error nobody foresaw
@@ -12,15 +12,13 @@ command is called, or when help lists them all. Errors become messages in one pl
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import fields
 from importlib import import_module
 from typing import Annotated, Any, ParamSpec
 
@@ -30,8 +28,8 @@ import typer.main
 
 from tiebreak._version import __version__
 from tiebreak.cli import raise_on_interrupt
-from tiebreak.cli.arguments import takes_safe_csv
-from tiebreak.cli.messages import print_message
+from tiebreak.cli.options import as_cli_options
+from tiebreak.cli.output import has_safe_csv, is_quiet, print_message, set_options
 from tiebreak.errors import (
     ConvergenceWarning,
     FileError,
@@ -39,70 +37,153 @@ from tiebreak.errors import (
     TiebreakError,
     on_first_compile,
 )
-from tiebreak.options import LINK_OPTIONS
 
-COMMANDS = (
-    "demo",
-    "describe",
-    "fuse",
-    "predict",
-    "update",
-    "stream",
-    "pack",
-    "convert",
-    "export",
-    "evaluate",
-    "panel",
-    "rate",
-    "route",
-    "report",
-    "select",
-    "ask",
-    "serve",
-)
-WRITE_TABLES = ("fuse", "predict", "update", "convert", "select", "ask", "rate", "panel", "route")
-GROUPS = {"datasets": "List and fetch real crowds."}
+GROUPS: dict[str, dict[str, str | dict[str, str]]] = {  # of the help: the function of each command
+    "Start": {
+        "demo": "demo.demo",
+        "describe": "look.describe",
+        "convert": "convert.convert",
+        "datasets": {
+            "list": "demo.list_datasets",
+            "fetch": "demo.fetch_dataset",
+            "path": "demo.dataset_path",
+        },
+    },
+    "Label": {
+        "fuse": "fuse.fuse",
+        "predict": "fuse.predict",
+        "update": "fuse.update",
+        "stream": "fuse.stream",
+    },
+    "Check": {
+        "evaluate": "look.evaluate",
+        "report": "look.report",
+        "judges": {"panel": "judges.panel", "rate": "judges.rate", "route": "judges.route"},
+    },
+    "Ask": {"ask": "ask.ask", "serve": "ask.serve"},
+}
+COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
+SUMMARIES = {
+    "datasets": "List and fetch real crowds.",
+    "judges": "Report on LLM judges, estimate rates and route tasks.",
+}
+ALIASES = {"aggregate": "fuse", "label": "fuse"}
+MEANT = {  # words that people try, and what to write
+    word: f"tiebreak {command}"
+    for command, words in {
+        "fuse": "fit infer merge train consensus",
+        "fuse --method mv": "vote majority mv",
+        "fuse SHARDS --cluster ADDRESS -o FOLDER": "shuffle",
+        "ask RESPONSES --list N": "select questions next",
+        "convert": "import read load",
+        "convert LABELS --to TOOL": "export predictions",
+        "convert RESPONSES -o NAME.tb": "pack",
+        "describe": "inspect agreement kappa alpha stats",
+        "describe MODEL.tbm": "show info",
+        "evaluate": "score test compare metrics",
+        "report": "plot html page",
+        "serve": "web server annotate",
+        "judges panel": "panel",
+        "judges rate": "rate rates",
+        "judges route": "route",
+        "judges panel RESPONSES --sample FILE": "sample",
+        "predict": "classify",
+        "stream": "watch",
+        "datasets": "data",
+        "datasets fetch": "fetch download",
+    }.items()
+    for word in words.split()
+} | {
+    "warm": "python -m tiebreak.warm",
+    "simulate": "tb.simulate.crowd(), in Python",
+    "bounds": "python -m tiebreak.research.theory",
+    "reproduce": "python -m tiebreak.research.paper",
+}
+ANYWHERE = ("-q", "--quiet", "--safe-csv")  # options of `tiebreak`, also behind a command
 
 OUR_FAULT = 1
 WRONG_INPUT = 2
 INTERRUPTED = 130
 COMPILING = "compiling, once: some seconds (python -m tiebreak.warm does it ahead)"
 
-# Arguments that messages speak of; common words count only where "=" follows.
-ARGUMENT = re.compile(
-    r"\b(?:(?P<word>tasks|repeats)(?==)"
-    r"|(?:link_options=)?(?:tb\.)?(?P<kind>ExactLinkOptions|MeanFieldOptions)"
-    r"(?:\.(?P<field>\w+)|\((?P<set>\w+)=(?P<to>[^)]+)\))"
-    r"|(?P<name>link_error|max_iter|on_contradiction|worker_model))(?!\w)"
-    r"(?:=(?![\w'\"]))?"
-)
+UsageError: Any = typer.BadParameter.__base__
 
 P = ParamSpec("P")
+
+
+class Command(typer.core.TyperCommand):
+    """A command that knows what options of other names are called here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; of an unknown option say how it is written."""
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            option = getattr(error, "option_name", None)
+            flags = {flag for each in self.params for flag in each.opts}
+            if option is None or "--set" not in flags:
+                raise
+            name = option.lstrip("-").replace("-", "_")
+            words = f"No such option: {option}. Other options are set by --set {name}=VALUE."
+            raise UsageError(words, ctx=ctx) from error
 
 
 class LazyCommands(Mapping[str, Any]):
     """The commands by name; each is made when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        if name in GROUPS:
-            return _group(name, GROUPS[name])
-        if name in COMMANDS:
-            return _command(name)
-        raise KeyError(name)
+        home = COMMANDS[name]
+        if isinstance(home, str):
+            alone = _new_app(name)
+            _add(alone, name, home)
+            return typer.main.get_command(alone)
+        group = _new_app(name, no_args_is_help=True, help=SUMMARIES[name])
+        group.callback()(lambda: None)
+        for own, function in home.items():
+            _add(group, own, function, f"{name} ")
+        return typer.main.get_command(group)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*COMMANDS, *GROUPS))
+        return iter(COMMANDS)
 
     def __len__(self) -> int:
-        return len(COMMANDS) + len(GROUPS)
+        return len(COMMANDS)
 
 
-class LazyGroup(typer.core.TyperGroup):
-    """A group of commands that are not imported before they are needed."""
+class Commands(typer.core.TyperGroup):
+    """The commands, which are not imported before they are needed, in groups."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = LazyCommands()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the options of `tiebreak` wherever they stand."""
+        end = args.index("--") if "--" in args else len(args)
+        own = [each for each in args[:end] if each in ANYWHERE]
+        rest = [each for each in args[:end] if each not in ANYWHERE]
+        return super().parse_args(ctx, own + rest + args[end:])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command by its name or alias; of another word say what it may mean."""
+        name = ALIASES.get(args[0], args[0])
+        if name not in COMMANDS:
+            meant = MEANT.get(name.lower())
+            known = f"There are: {', '.join(COMMANDS)}."
+            words = known if meant is None else f"Write: {meant}"
+            raise UsageError(f"No such command: {name}. {words}", ctx=ctx)
+        return super().resolve_command(ctx, [name, *args[1:]])
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands in their groups, each with a whole sentence."""
+        width = max(map(len, COMMANDS))
+        for title, names in GROUPS.items():
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(limit=100))
+                for name in names
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 def _new_app(name: str, **settings: Any) -> typer.Typer:
@@ -116,30 +197,14 @@ def _new_app(name: str, **settings: Any) -> typer.Typer:
     )
 
 
-def _command(name: str) -> Any:
-    body: Callable[..., None] = getattr(import_module(f"tiebreak.cli.{name}"), name)
-    if name in WRITE_TABLES:
-        body = takes_safe_csv(body)
-    alone = _new_app(name)
-    alone.command(name)(with_exit_codes(name, body))
-    return typer.main.get_command(alone)
+def _add(app: typer.Typer, name: str, home: str, before: str = "") -> None:
+    """Give an app the command that a function is."""
+    module, function = home.split(".")
+    body = getattr(import_module(f"tiebreak.cli.{module}"), function)
+    app.command(name, cls=Command)(with_exit_codes(before + name, body))
 
 
-def _group(name: str, what: str) -> Any:
-    group = _new_app(name)
-    commands: dict[str, Callable[..., None]] = import_module(f"tiebreak.cli.{name}").COMMANDS
-    for own, body in commands.items():
-        group.command(own)(with_exit_codes(f"{name} {own}", body))
-
-    @group.callback(invoke_without_command=True, help=what)
-    def show_help(context: typer.Context) -> None:
-        if context.invoked_subcommand is None:
-            typer.echo(context.get_help())
-
-    return typer.main.get_command(group)
-
-
-app = _new_app("tiebreak", cls=LazyGroup)
+app = _new_app("tiebreak", cls=Commands)
 
 
 def _show_version(wanted: bool) -> None:
@@ -151,17 +216,22 @@ def _show_version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
-    version: Annotated[
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print no summary and no notes; anywhere.")
+    ] = False,
+    safe_csv: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Say which tiebreak this is."
+            "--safe-csv", help="In CSV, put ' before text a spreadsheet would run; anywhere."
         ),
     ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
 ) -> None:
-    """Noisy labels into answers one can trust.
-
-    Start with `tiebreak demo`, or with your own table: `tiebreak fuse responses.csv -o labels.csv`.
-    """
+    """Turn noisy labels into labels you can trust: tiebreak fuse answers.csv"""
+    set_options(quiet=quiet, safe_csv=safe_csv)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -180,10 +250,9 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
             sys.stdout = ClosedOutput()
         try:
             raise_on_interrupt()
-            quiet = bool(kwargs.get("quiet", False))
-            with _spoken_warnings(quiet=quiet), on_first_compile(_tell_compiling(quiet=quiet)):
+            with _printed_warnings(), on_first_compile(_tell_compiling), _csv_cells():
                 body(*args, **kwargs)
-        except (typer.Exit, typer.Abort, typer.BadParameter):
+        except (typer.Exit, typer.Abort, UsageError):
             raise
         except KeyboardInterrupt:
             print_message("interrupted")
@@ -197,7 +266,7 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
             print_message(said)
             raise typer.Exit(WRONG_INPUT) from error
         except (TiebreakError, OSError) as error:
-            print_message(f"tiebreak {name}: {as_cli_options(str(error))}")
+            print_message(f"tiebreak {name}: {as_cli_options(error)}")
             raise typer.Exit(WRONG_INPUT) from error
         except Exception as error:
             _report(name, error)
@@ -211,18 +280,18 @@ class ClosedOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Refuse."""
-        raise FileError("Standard output is closed, so nothing can be written there. Use -o FILE.")
+        raise FileError("stdout-is-closed")
 
 
-@contextmanager
-def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
-    """Print notes and warnings as lines of their own, each once; `quiet` leaves out the notes."""
+@contextlib.contextmanager
+def _printed_warnings() -> Iterator[None]:
+    """Print notes and warnings as lines of their own, each once; -q leaves out the notes."""
     said: set[str] = set()
 
     def say_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         is_note = issubclass(category, InputNote)
-        line = f"{'note' if is_note else 'warning'}: {as_cli_options(str(message))}"
-        if line not in said and not (quiet and is_note):
+        line = f"{'note' if is_note else 'warning'}: {as_cli_options(message)}"
+        if line not in said and not (is_quiet() and is_note):
             said.add(line)
             print_message(line)
 
@@ -233,31 +302,17 @@ def _spoken_warnings(*, quiet: bool) -> Iterator[None]:
         yield
 
 
-def as_cli_options(message: str) -> str:
-    """Name arguments of Python as options of the command.
+def _csv_cells() -> contextlib.AbstractContextManager[None]:
+    if not has_safe_csv():
+        return contextlib.nullcontext()
+    from tiebreak.tables.write import safe_cells
 
-    >>> as_cli_options("List them with tasks=, or choose repeats='last'; raise max_iter.")
-    "List them with --tasks, or choose --repeats='last'; raise --max-iter."
-    >>> as_cli_options("Try link_options=tb.ExactLinkOptions(error=0.02), or weights.")
-    'Try --link-error=0.02, or weights.'
-    """
-    return ARGUMENT.sub(_as_option, message)
+    return safe_cells()
 
 
-def _as_option(found: re.Match[str]) -> str:
-    if found["kind"] is None:
-        return "--" + (found["word"] or found["name"]).replace("_", "-")
-    value = "" if found["to"] is None else f"={found['to']}"
-    for kind in LINK_OPTIONS.values():
-        for each in fields(kind):
-            is_meant = each.name in (found["field"], found["set"])
-            if kind.__name__ == found["kind"] and is_meant and "flag" in each.metadata:
-                return str(each.metadata["flag"]) + value
-    return found[0]
-
-
-def _tell_compiling(*, quiet: bool) -> Callable[[], None]:
-    return lambda: None if quiet else print_message(COMPILING)
+def _tell_compiling() -> None:
+    if not is_quiet():
+        print_message(COMPILING)
 
 
 def _close_stdout() -> None:

@@ -1,55 +1,126 @@
-"""Work on partitions: on a cluster, or out of core on this machine."""
+"""Work on shards: on a Dask cluster, or out of core on this machine."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from tiebreak.cli.arguments import Partitions, named_columns
-from tiebreak.cli.messages import describe, is_terminal, print_message, stages, summarise
+from tiebreak.cli.fuse import summarise, write_beside
+from tiebreak.cli.options import split_pairs
+from tiebreak.cli.output import STANDARD, has_safe_csv, is_terminal, stages
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
-    from tiebreak.shards import DistributedFit, Executor, FitProgress
+    from tiebreak.shards import Executor, FitProgress
 
 PAUSE = 10.0  # seconds between lines about progress, in a pipe
 
+Where = tuple[str | None, bool]  # --cluster, --out-of-core
 
-class FuseWish(NamedTuple):
-    """What `fuse` was asked to do with partitions."""
 
-    method: str
-    source: list[str]
-    out: str
-    links: Any
-    gold: Any
-    columns: str | None
-    repeats: Any
-    probabilities: bool
-    workers: str | None
-    doubtful: str | None
-    save: str | None
-    force: bool
-    as_json: bool
-    quiet: bool
+def fuse_shards(
+    estimator: Estimator,
+    source: list[str],
+    out: str | None,
+    where: Where,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, str | None],
+    unused: Mapping[str, Any],
+    **options: Any,
+) -> dict[str, Any]:
+    """Fit shards, write what was asked for and return the summary.
+
+    `inputs` are links, gold, columns and how responses are read, `outputs` the files beside the
+    labels, `unused` the options that a fit of shards does not have, by their flags.
+    """
+    from tiebreak import shards, tables
+
+    how = read_options(inputs, unused, "A fit")
+    folder = labels_folder(out)
+    links, gold = inputs["links"], inputs["gold"]
+    with stages() as tell, executor_of(where) as executor:
+        tell("looking at shards")
+        made = shards.fit(
+            source,
+            folder,
+            estimator=estimator,
+            links=None if links is None else tables.read_links(links),
+            gold=None if gold is None else tables.read_gold(gold),
+            progress=_told_now_and_then(tell),
+            executor=executor,
+            **how,
+            **options,
+        )
+    write_beside(made.model, outputs["workers"], None, outputs["doubtful"], counts=made.answers)
+    if outputs["save"]:
+        made.save(outputs["save"])
+    return summarise("", made.model) | {
+        "responses": made.n_responses,
+        "tasks": made.n_tasks,
+        "labels_below_0.9": made.n_unsure,
+        "workers_lost": made.n_lost,
+    }
+
+
+def predict_shards(
+    model: str,
+    source: list[str],
+    out: str | None,
+    where: Where,
+    inputs: Mapping[str, Any],
+    unused: Mapping[str, Any],
+    *,
+    probabilities: bool,
+) -> int:
+    """Label the tasks of shards by a model; return how many there are."""
+    from tiebreak import shards
+    from tiebreak.life import model_file
+
+    how = read_options(inputs, unused, "A prediction")
+    folder = labels_folder(out)
+    with stages("predicting"), executor_of(where) as executor:
+        known = model_file.load(model)
+        made = shards.predict(
+            known, source, folder, probabilities=probabilities, executor=executor, **how
+        )
+    return int(made.dataset().count_rows())
+
+
+def read_options(inputs: Mapping[str, Any], unused: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return how shards are read; refuse options that work over shards does not have."""
+    reading = dict(inputs["reading"])
+    how = {"repeats": reading.pop("repeats", None)}
+    given = [flag for flag, value in unused.items() if value]
+    given += [f"--set {name}" for name in reading]
+    given += ["--safe-csv"] if has_safe_csv() else []
+    if given:
+        raise OptionError("not-over-shards", what=what, options=", ".join(given))
+    return how | {"columns": split_pairs("--columns", inputs["columns"]) or None}
+
+
+def labels_folder(out: str | None) -> str:
+    """Return the folder that labels of shards go into."""
+    if out is None or out == STANDARD:
+        raise OptionError("shards-need-folder")
+    return out
 
 
 @contextmanager
-def executor_of(chosen: Partitions) -> Iterator[Executor | None]:
+def executor_of(where: Where) -> Iterator[Executor | None]:
     """Give what does the work; None: this process."""
-    if chosen.cluster is None:
+    address, out_of_core = where
+    if address is None:
         yield None
         return
+    if out_of_core:
+        raise OptionError("options-exclude", one="--cluster", other="--out-of-core")
     from tiebreak.shards.dask import DaskExecutor
 
-    with connected(chosen.cluster) as client:
+    with connected(address) as client:
         yield DaskExecutor(client)
 
 
@@ -70,9 +141,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         client = distributed.Client(address, timeout=10)
     except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(
-            f"No scheduler answers at {address} ({error}). Start one with: dask scheduler"
-        ) from None
+        raise ClusterError("no-scheduler", address=address, reason=error) from None
     with client:
         yield client
 
@@ -82,7 +151,7 @@ def _local(distributed: Any, address: str) -> Any:
 
     _, _, number = address.partition(":")
     if number and not (number.isdigit() and int(number)):
-        raise OptionError(f"--cluster local:N takes a number of processes; got {address!r}.")
+        raise OptionError("processes-not-counted", address=address)
     return distributed.LocalCluster(
         n_workers=int(number) if number else default_threads(),
         threads_per_worker=1,
@@ -94,41 +163,8 @@ def _local(distributed: Any, address: str) -> Any:
     )
 
 
-def fuse_partitions(estimator: Estimator, chosen: Partitions, wish: FuseWish) -> None:
-    """Fit partitions and say what came out."""
-    from tiebreak import shards, tables
-
-    with stages(quiet=wish.quiet) as tell, executor_of(chosen) as executor:
-        tell("looking at shards")
-        made = shards.fit(
-            wish.source,
-            wish.out,
-            estimator=estimator,
-            links=None if wish.links is None else tables.read_links(wish.links),
-            gold=None if wish.gold is None else tables.read_gold(wish.gold),
-            resume=chosen.resume,
-            force=wish.force,
-            probabilities=wish.probabilities,
-            columns=named_columns(wish.columns) or None,
-            repeats=wish.repeats,
-            progress=_told_now_and_then(tell),
-            executor=executor,
-        )
-    _write_tables(made, wish)
-    summary = _summarise(made, wish.method)
-    if wish.as_json:
-        more = {"out": wish.out, "workers_out": wish.workers, "saved": wish.save}
-        typer.echo(json.dumps(summary | more))
-    if not wish.quiet:
-        print_message(describe(summary))
-        if made.n_lost:
-            print_message(f"{counted(made.n_lost, 'worker')} lost on the way; nothing is missing")
-        written = [name for name in (wish.out, wish.workers, wish.doubtful, wish.save) if name]
-        print_message(f"wrote {', '.join(written)}")
-
-
 def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[FitProgress], None]:
-    """Return what tells progress: on a terminal each sweep, in a pipe every few seconds."""
+    """Return what tells progress: on a terminal each iteration, in a pipe every few seconds."""
     last = -PAUSE
 
     def told(progress: FitProgress) -> None:
@@ -143,57 +179,10 @@ def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[FitProgress], N
 
 def describe_progress(progress: FitProgress) -> str:
     """Say how far a fit is."""
-    parts = [f"sweep {progress.n_sweeps:,}"]
+    parts = [f"iteration {progress.n_sweeps:,}"]
     if progress.bound is not None:
         parts.append(f"bound {progress.bound:,.1f}")
     parts.append(f"{progress.rate:.3g} responses/s")
     if progress.n_lost:
         parts.append(f"{counted(progress.n_lost, 'worker')} lost")
     return ", ".join(parts)
-
-
-def _write_tables(made: DistributedFit, wish: FuseWish) -> None:
-    from tiebreak import tables
-    from tiebreak.cli.fuse import doubtful_columns
-
-    if wish.workers:
-        tables.write_workers(wish.workers, made.model, counts=made.answers)
-    if wish.doubtful:
-        tables.write_table(wish.doubtful, doubtful_columns(made.model))
-    if wish.save:
-        made.save(wish.save)
-
-
-def _summarise(made: DistributedFit, method: str) -> dict[str, Any]:
-    return summarise(method, made.model) | {
-        "responses": made.n_responses,
-        "tasks": made.n_tasks,
-        "labels_below_0.9": made.n_unsure,
-        "workers_lost": made.n_lost,
-    }
-
-
-def predict_partitions(
-    model: str,
-    source: list[str],
-    out: str,
-    chosen: Partitions,
-    probabilities: bool,
-    columns: str | None,
-    repeats: Any,
-) -> int:
-    """Label the tasks of shards by a model; return how many there are."""
-    from tiebreak import shards
-    from tiebreak.life import model_file
-
-    with executor_of(chosen) as executor:
-        made = shards.predict(
-            model_file.load(model),
-            source,
-            out,
-            probabilities=probabilities,
-            columns=named_columns(columns) or None,
-            repeats=repeats,
-            executor=executor,
-        )
-    return int(made.dataset().count_rows())

@@ -1,34 +1,115 @@
-"""tiebreak demo: the whole idea in two seconds, on a simulated crowd."""
+"""tiebreak demo, datasets: see it work, and get real crowds to try it on."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tiebreak.cli.arguments import Force
-from tiebreak.cli.own_files import writing_own
+from tiebreak.cli.options import ForceOption, JsonOption, make_folder
+from tiebreak.cli.output import say
+from tiebreak.errors import FileError
+from tiebreak.wording import aligned
+
+ALL = "all"
 
 
 def demo(
     out: Annotated[
-        str, typer.Option("-o", "--out", help="Folder for the files.", metavar="DIR")
+        str, typer.Option("-o", "--out", help="Write the files into this folder.", metavar="DIR")
     ] = "tiebreak-demo",
-    force: Force = False,
+    force: ForceOption = False,
 ) -> None:
-    """See it work on a simulated crowd.
+    """Show in two seconds, on a simulated crowd, what tiebreak does.
 
     Tells what voting gets wrong, what the committee and links repair, and writes the files.
     """
-    from tiebreak import demo as story_room
+    from tiebreak import demo as room
+    from tiebreak.report.write import check_target
 
-    story = story_room.run()
-    own = [f"{name}.csv" for name in story_room.FILES] + ["report.html"]
-    with writing_own(out, own, force=force) as folder:
-        written = story_room.write(story, folder)
-    typer.echo(story_room.tell(story))
-    typer.echo(f"\nWrote {', '.join(path.name for path in written)}\ninto the folder {folder}")
+    story = room.run()
+    folder = make_folder(out)
+    check_target(folder / "report.html", overwrite=force)
+    with tempfile.TemporaryDirectory(prefix=".tiebreak-", dir=folder) as beside:
+        made = Path(beside) / (folder.name or "demo")
+        made.mkdir()
+        written = room.write(story, made)
+        # The same crowd is drawn each time: a table that differs was changed, or is another's.
+        for each in written[:-1]:
+            there = folder / each.name
+            if not force and there.exists() and there.read_bytes() != each.read_bytes():
+                raise FileError("file-exists", file=there)
+        for each in written:
+            each.replace(folder / each.name)
+    typer.echo(room.tell(story))
+    typer.echo(f"\nWrote {', '.join(each.name for each in written)}\ninto the folder {folder}")
     typer.echo(f"\nLook at it in a browser: {folder / 'report.html'}")
     typer.echo("\nTry next:")
-    for command in story_room.next_commands(folder):
+    for command in room.next_commands(folder):
         typer.echo(f"  {command}")
+
+
+def list_datasets(as_json: JsonOption = False) -> None:
+    """List the datasets, their sizes, and where they lie.
+
+    With --json also what they are, their sources, and how they differ from the paper.
+    """
+    from tiebreak import datasets
+
+    rows = []
+    for name in datasets.names():
+        try:
+            folder = str(datasets.path(name))
+        except FileError:
+            folder = None
+        rows.append({**dataclasses.asdict(datasets.info(name)), "folder": folder})
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+        return
+    counts = ("n_tasks", "n_workers", "n_classes", "n_responses", "n_gold")
+    sizes = [("name", *(count.removeprefix("n_") for count in counts))]
+    sizes += [(row["name"], *(f"{row[count]:,}" for count in counts)) for row in rows]
+    where = ["where", *(row["folder"] or "not here" for row in rows)]
+    for line, place in zip(aligned(sizes, to_right=True), where, strict=True):
+        typer.echo(f"{line}  {place}")
+
+
+def fetch_dataset(
+    names: Annotated[
+        list[str], typer.Argument(help="Names of datasets, or all.", metavar="NAME|all")
+    ],
+    base: Annotated[
+        str | None,
+        typer.Option(help="Copy from this address or folder.", metavar="URL"),
+    ] = None,
+    folder: Annotated[
+        str | None, typer.Option(help="Write here, not to the cache.", metavar="DIR")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch even what is here.")] = False,
+) -> None:
+    """Fetch public copies of datasets, check and convert them.
+
+    What is here already is not fetched again. Needs the extra datasets.
+    """
+    from tiebreak import datasets
+
+    wanted = datasets.names() if ALL in names else tuple(dict.fromkeys(names))
+    for name in wanted:
+        datasets.info(name)  # a wrong name is told before anything is fetched
+    for name in wanted:
+        say(f"{name} is in {datasets.fetch(name, base=base, folder=folder, force=force)}")
+    if folder is not None:
+        say(f"to use them: TIEBREAK_DATA={folder}")
+
+
+def dataset_path(
+    name: Annotated[str, typer.Argument(help="Name of a dataset.", metavar="NAME")],
+) -> None:
+    """Print the folder of a dataset, which holds responses.csv and gold.csv."""
+    from tiebreak import datasets
+
+    typer.echo(datasets.path(name))

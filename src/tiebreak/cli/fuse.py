@@ -1,355 +1,556 @@
-"""tiebreak fuse: one label per task from many responses."""
+"""tiebreak fuse, predict, update, stream: labels from responses, once and as more come in."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.arguments import (
-    STANDARD,
-    Force,
-    Keep,
-    Quiet,
-    check_files,
-    refuse_model_name,
-    refuse_unused,
-    require_folder,
-    takes_cluster_options,
-)
-from tiebreak.cli.messages import describe, is_terminal, print_message, summarise, working
-from tiebreak.cli.model_options import (
+from tiebreak.cli.options import (
+    ClusterOption,
+    ColumnsOption,
+    ForceOption,
+    GoldOption,
+    KeepOption,
+    LinksOption,
     Method,
+    MethodOption,
+    ModelArgument,
+    OptionValues,
+    OutOfCoreOption,
+    OutOption,
+    ProbabilitiesOption,
+    ResponsesArgument,
+    SaveOption,
+    SetOption,
+    SummaryOption,
+    WaitOption,
     build_estimator,
-    default_method,
-    refuse_without_links,
-    takes_link_options,
-    takes_model_options,
+    check_files,
+    check_model_name,
+    read_inputs,
+    reading_options,
+    refuse_link_settings,
+    require,
 )
-from tiebreak.cli.tables import (
-    FoldLabels,
-    GoldFile,
-    InputTables,
-    LinkSampling,
-    LinksFile,
-    Reading,
-    ResponsesFiles,
-    TasksFile,
-    takes_reading_options,
-)
-from tiebreak.options import MeanFieldOptions
+from tiebreak.cli.output import STANDARD, is_quiet, is_terminal, print_message, say, stages, wrote
+from tiebreak.errors import OptionError
+from tiebreak.options import PROCESSOR, MeanFieldOptions, require_count
+from tiebreak.wording import counted
 
 if TYPE_CHECKING:
-    from tiebreak.cli.decisions import Decided
+    from tiebreak.decide import Decisions
     from tiebreak.estimators.base import Estimator
+    from tiebreak.life.events import Service
 
+EXPERT_FIRST = 5  # tasks that are named
+SURE = 0.9  # labels below this probability are counted
 USES_LINKS = ("auto", "vb", "gibbs")
 
 
-@takes_link_options
-@takes_model_options
-@takes_reading_options
-@takes_cluster_options
 def fuse(
-    responses: ResponsesFiles,
-    links: LinksFile = None,
-    link_sampling: LinkSampling = None,
-    gold: GoldFile = None,
-    tasks: TasksFile = None,
-    method: Annotated[
-        Method | None,
-        typer.Option(
-            help="auto: a committee of models near the votes, vb: variational Bayes, ds: "
-            "Dawid-Skene, mv: majority vote, gibbs: sampling. [auto; shards, counts: vb]"
-        ),
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", help="Where labels go; else stdout.", metavar="FILE"),
-    ] = None,
+    responses: ResponsesArgument,
+    out: OutOption = None,
+    links: LinksOption = None,
+    gold: GoldOption = None,
+    method: MethodOption = None,
+    columns: ColumnsOption = None,
+    given: SetOption = None,
+    probabilities: ProbabilitiesOption = False,
     workers: Annotated[
-        str | None, typer.Option(help="Where to write who confuses what.", metavar="FILE")
+        str | None, typer.Option(help="Write who confuses what here.", metavar="FILE")
     ] = None,
     worker_summary: Annotated[
         str | None,
-        typer.Option(help="Where to write how good workers are, with intervals.", metavar="FILE"),
+        typer.Option(help="Write how good each worker is here, with intervals.", metavar="FILE"),
+    ] = None,
+    doubtful: Annotated[
+        str | None, typer.Option(help="Write links that look wrong here.", metavar="FILE")
     ] = None,
     cost_matrix: Annotated[
         str | None,
-        typer.Option(help="What decisions cost: truth, one column each.", metavar="FILE"),
+        typer.Option(help="Decide by costs: truth, one column a decision.", metavar="FILE"),
     ] = None,
     abstain_rate: Annotated[
         float | None,
         typer.Option(help="Leave this share of the tasks open, the least certain.", metavar="X"),
     ] = None,
-    expert_list: Annotated[
-        str | None, typer.Option(help="Where to write whom an expert sees first.", metavar="FILE")
-    ] = None,
-    cost_limit: Annotated[
-        float | None, typer.Option(help="Plan votes until the cost is below this.", metavar="X")
-    ] = None,
-    vote_plan: Annotated[
-        str | None, typer.Option(help="Where to write the votes to ask for.", metavar="FILE")
-    ] = None,
-    save: Annotated[
-        str | None,
-        typer.Option(help="Keep the model, for predict, update, stream.", metavar="MODEL.tbm"),
-    ] = None,
-    keep: Keep = "responses",
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Add one column per class.")
+    save: SaveOption = None,
+    keep: KeepOption = None,
+    cluster: ClusterOption = None,
+    out_of_core: OutOfCoreOption = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume an interrupted fit over shards.")
     ] = False,
-    reading: Any = None,
-    link_options: Any = None,
-    model_options: Any = None,
-    doubtful: Annotated[
-        str | None, typer.Option(help="Where to write links that look wrong.", metavar="FILE")
-    ] = None,
-    fold_labels: FoldLabels = False,
-    partitions: Any = None,
-    force: Force = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Summary as JSON on stdout; needs -o.")
-    ] = False,
-    quiet: Quiet = False,
+    force: ForceOption = False,
+    as_json: SummaryOption = False,
 ) -> None:
     """Infer one label per task from responses.
 
-    Files are CSV, TSV, Parquet or JSON, or what annotation tools write; labels come with their
+    Files are CSV, TSV, Parquet or JSON, or what annotation tools write. Labels come with their
     probability. Labels that the file says are true are used as gold.
     """
-    are_partitions = partitions.are_given
-    out = require_folder(out) if are_partitions else out or STANDARD
-    to = FuseOutputs(out, workers, worker_summary, doubtful, expert_list, vote_plan, save)
-    if method is None:
-        method = default_method(
-            model_options,
-            link_options,
-            over_shards=are_partitions,
-            keeps_counts=bool(save) and keep == "counts",
-        )
-    _refuse_misuse(method, links, link_options, model_options, to, as_json=as_json)
-    _refuse_without_costs(cost_matrix, abstain_rate, expert_list, cost_limit, vote_plan)
-    reads = (links, gold, tasks, cost_matrix)
-    if are_partitions:
-        check_files(reads, to.tables())
-    else:
-        check_files((responses, *reads), (out, *to.tables()))
-    refuse_model_name(save)
-    estimator = build_estimator(method, model_options | {"link_options": link_options})
-    tables = FuseTables(responses, links, link_sampling, gold, tasks, reading, fold_labels)
-    if are_partitions:
-        not_there = tables.not_of_shards(worker_summary, cost_matrix, abstain_rate)
-        refuse_unused("A fit of shards", not_there)
-        from tiebreak.cli.cluster import FuseWish, fuse_partitions
-
-        wish = FuseWish(
-            *(method, responses, out, links, gold, reading.columns, reading.repeats),
-            *(probabilities, workers, doubtful, save, force, as_json, quiet),
-        )
-        fuse_partitions(estimator, partitions, wish)
-        return
-    with _working_on(method, estimator, force=force, quiet=quiet):
-        model = _read_and_fit(method, estimator, tables, force=force)
-        decided = _decide(model, cost_matrix, abstain_rate, cost_limit)
-    _write(to, model, decided, probabilities=probabilities)
-    if save:
-        model.save(save, keep=keep)
-    _tell(method, model, decided, to, as_json=as_json, quiet=quiet)
-
-
-class FuseTables(NamedTuple):
-    """The files that a fit reads, and how."""
-
-    responses: list[str]
-    links: str | None
-    link_sampling: Any
-    gold: str | None
-    tasks: str | None
-    reading: Reading
-    fold_labels: bool
-
-    def read(self) -> InputTables:
-        """Read them."""
-        return self.reading.read(
-            self.responses,
-            links=self.links,
-            gold=self.gold,
-            tasks=self.tasks,
-            sampling=self.link_sampling,
-            fold_labels=self.fold_labels,
-        )
-
-    def not_of_shards(
-        self, worker_summary: str | None, cost_matrix: str | None, abstain_rate: float | None
-    ) -> dict[str, Any]:
-        """Return the options that a fit of shards does not have."""
-        choices = self.reading.choices.items()
-        return {
-            "--tasks": self.tasks,
-            "--worker-summary": worker_summary,
-            "--cost-matrix": cost_matrix,
-            "--abstain-rate": abstain_rate is not None,
-            "--classes": self.reading.classes,
-            "--fold-labels": self.fold_labels,
-            "--format": self.reading.form,
-            "--link-sampling": self.link_sampling,
-            **{f"--{name.replace('_', '-')}": given for name, given in choices},
-        }
-
-
-@contextmanager
-def _working_on(
-    method: Method, estimator: Estimator, *, force: bool, quiet: bool
-) -> Iterator[None]:
-    """Show that something long is going on: the bar of a sampler, or else a spinner."""
-    from tiebreak.inference import inputs
-
-    shows_bar = method == "gibbs" and not quiet and is_terminal()
-    if shows_bar:
-        estimator.set_params(progress=True)
-    bar_or_not = working("reading and fitting", quiet=quiet or shows_bar)
-    with bar_or_not, inputs.unchecked(force=force):
-        yield
-
-
-def _read_and_fit(
-    method: Method, estimator: Estimator, tables: FuseTables, *, force: bool
-) -> Estimator:
-    """Read the tables and fit a model to them."""
-    from tiebreak.inference import inputs
-
-    given = tables.read()
-    if method != "mv":
-        name = estimator.get_params().get("worker_model") or "confusion"
-        inputs.note_or_refuse(given.responses, name, force=force)
-    return estimator.fit(given.responses, links=given.links, gold=given.gold)
-
-
-class FuseOutputs(NamedTuple):
-    """The files that a fit writes."""
-
-    labels: str
-    workers: str | None
-    worker_summary: str | None
-    doubtful: str | None
-    expert_list: str | None
-    vote_plan: str | None
-    saved: str | None
-
-    def tables(self) -> tuple[str | None, ...]:
-        """Return the tables beside the labels."""
-        return self[1:-1]
-
-
-def _refuse_misuse(
-    method: Method,
-    links: str | None,
-    link_options: Any,
-    model_options: dict[str, Any],
-    to: FuseOutputs,
-    *,
-    as_json: bool,
-) -> None:
-    """Refuse options that contradict each other, before anything is read."""
-    if as_json and to.labels == STANDARD:
-        raise typer.BadParameter(
-            "--json writes the summary to stdout, where the labels go. Name a file with -o."
-        )
+    over_shards = cluster is not None or out_of_core
+    settings = OptionValues(given)
+    reading = settings.take(reading_options())
+    refuse_link_settings(settings, links)
+    method, estimator = build_estimator(
+        method, settings, {}, needs_vb=over_shards or (bool(save) and keep == "counts")
+    )
+    if as_json and out in (None, STANDARD):
+        raise OptionError("json-needs-out")
     if links and method not in USES_LINKS:
-        raise typer.BadParameter(f"--method {method} cannot use --links; --method vb can.")
-    are_exact = links and method != "gibbs" and not isinstance(link_options, MeanFieldOptions)
-    if to.doubtful and not are_exact:
-        raise typer.BadParameter("--doubtful needs --links, inferred exactly.")
-    refuse_without_links(links, link_options, model_options.get("on_contradiction"))
-    if to.worker_summary and method == "mv":
-        raise typer.BadParameter(
-            "--method mv does not model workers; --worker-summary needs it to."
+        raise OptionError("method-without-links", method=method)
+    is_exact = method != "gibbs" and not isinstance(estimator.link_options, MeanFieldOptions)
+    require("--doubtful", doubtful, "--links, inferred exactly", links and is_exact)
+    if worker_summary and method == "mv":
+        raise OptionError("method-without-workers")
+    check_model_name(save)
+    beside = (workers, worker_summary, doubtful)
+    decided: list[str] = []
+    if over_shards:
+        check_files((links, gold), beside)
+        from tiebreak.cli.cluster import fuse_shards
+
+        unused: dict[str, Any] = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix}
+        unused |= {"--abstain-rate": abstain_rate is not None, "--keep": keep}
+        summary = {"method": method} | fuse_shards(
+            estimator,
+            responses,
+            out,
+            (cluster, out_of_core),
+            {"links": links, "gold": gold, "columns": columns, "reading": reading},
+            {"workers": workers, "doubtful": doubtful, "save": save},
+            unused,
+            resume=resume,
+            force=force,
+            probabilities=probabilities,
         )
+    else:
+        require("--resume", resume, "--cluster or --out-of-core", False)
+        out = out or STANDARD
+        reads = (responses, links, gold, cost_matrix, reading.get("tasks"))
+        check_files(reads, (out, *beside))
+        with stages("reading and fitting"):
+            inputs = read_inputs(responses, columns, reading, {"links": links, "gold": gold})
+            model = fit(method, estimator, inputs, force=force)
+            decisions: Decisions | None = None
+            if cost_matrix or abstain_rate is not None:
+                decisions = model.decide(cost_matrix, abstain_rate=abstain_rate)
+        write_beside(model, workers, worker_summary, doubtful)
+        write_labels(out, model, decisions, probabilities=probabilities)
+        if save:
+            model.save(save, keep=keep or "responses")
+        summary = summarise(method, model)
+        if decisions is not None:
+            summary["decisions"] = summarise_decisions(decisions)
+            decided = describe_decisions(decisions)
+    if as_json:
+        places = {"out": out, "workers_out": workers, "saved": save}
+        typer.echo(json.dumps(summary | places))
+    say("\n".join([*describe_summary(summary), *decided]))
+    say(wrote((out, *beside, save)) or "labels are on stdout")
 
 
-def _refuse_without_costs(
-    cost_matrix: str | None,
-    abstain_rate: float | None,
-    expert_list: str | None,
-    cost_limit: float | None,
-    vote_plan: str | None,
+def fit(method: Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
+    """Fit an estimator to tables that were read, unless that would take too long."""
+    from tiebreak.inference import inputs as checks
+
+    if method == "gibbs" and is_terminal() and not is_quiet():
+        estimator.set_params(progress=True)
+    with checks.unchecked(force=force):
+        if method != "mv":
+            worker_model = estimator.get_params().get("worker_model") or "confusion"
+            checks.note_or_refuse(inputs.responses, worker_model, force=force)
+        return estimator.fit(inputs.responses, links=inputs.links, gold=inputs.gold)
+
+
+def write_labels(
+    out: str, model: Estimator, decisions: Decisions | None, *, probabilities: bool
 ) -> None:
-    """Refuse options that mean nothing without others."""
-    if abstain_rate is not None and not 0.0 <= abstain_rate < 1.0:
-        raise typer.BadParameter(f"--abstain-rate lies from 0 to below 1; got {abstain_rate:g}.")
-    if not cost_matrix and (cost_limit is not None or (expert_list and abstain_rate is None)):
-        unused = "--cost-limit" if cost_limit is not None else "--expert-list"
-        raise typer.BadParameter(f"{unused} needs --cost-matrix, which says what mistakes cost.")
-    if vote_plan and cost_limit is None:
-        raise typer.BadParameter("--vote-plan needs --cost-limit: until when to ask.")
-
-
-def _decide(
-    model: Estimator, cost_matrix: str | None, abstain_rate: float | None, limit: float | None
-) -> Decided | None:
-    """Decide by costs; None where nobody asks for decisions."""
-    if not cost_matrix and abstain_rate is None:
-        return None
-    from tiebreak.cli.decisions import decide_by_costs
-
-    return decide_by_costs(model, cost_matrix, abstain_rate, limit)
-
-
-def _write(to: FuseOutputs, model: Any, decided: Decided | None, *, probabilities: bool) -> None:
-    """Write all that was asked for, together or not at all."""
+    """Write labels with the vote beside them and, where costs decide, the decisions."""
     from tiebreak import tables
     from tiebreak.estimators.committee import vote_of_each
 
     vote = vote_of_each(model.responses_)
-    if to.worker_summary:
-        tables.write_table(to.worker_summary, model.workers_table().columns())
-    if decided is not None:
-        decided.write(to.expert_list, to.vote_plan)
-    if to.workers:
-        tables.write_workers(to.workers, model)
-    if to.doubtful:
-        tables.write_table(to.doubtful, doubtful_columns(model))
-    if decided is None:
-        tables.write_labels(to.labels, model.labels_, probabilities=probabilities, vote=vote)
-    else:
-        columns = decided.beside(model.labels_, probabilities=probabilities)
-        columns["vote"] = tables.names_of_codes(model.classes_, vote)
-        tables.write_table(to.labels, columns)
-
-
-def _tell(
-    method: Method,
-    model: Any,
-    decided: Decided | None,
-    to: FuseOutputs,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    """Say what came out, and where it is."""
-    summary = summarise(method, model)
-    if decided is not None:
-        summary["decisions"] = decided.summarise()
-    if as_json:
-        places = {"out": to.labels, "workers_out": to.workers, "saved": to.saved}
-        typer.echo(json.dumps(summary | places))
-    if quiet:
+    if decisions is None:
+        model.labels_.write(out, probabilities=probabilities, vote=vote)
         return
-    print_message(describe(summary))
-    if decided is not None:
-        print_message(decided.describe())
-    written = [name for name in (to.labels, *to.tables(), to.saved) if name and name != STANDARD]
-    print_message(f"wrote {', '.join(written)}" if written else "labels are on stdout")
+    columns = model.labels_.columns(probabilities=probabilities) | decisions.columns()
+    tables.write_table(out, columns | {"vote": tables.names_of_codes(model.classes_, vote)})
 
 
-def doubtful_columns(model: Any) -> dict[str, Any]:
-    """Return links that are more likely wrong than right, and how likely, as columns."""
-    found = model.doubtful_links_
+def write_beside(
+    model: Any, workers: str | None, worker_summary: str | None, doubtful: str | None, **more: Any
+) -> None:
+    """Write the tables beside the labels that were asked for."""
+    from tiebreak import tables
+
+    if worker_summary:
+        tables.write_table(worker_summary, model.workers_table().columns())
+    if workers:
+        tables.write_workers(workers, model, **more)
+    if doubtful:
+        found = model.doubtful_links_
+        columns: dict[str, Any] = {"left": [], "right": [], "link": [], "wrong": []}
+        if found is not None:
+            columns = {**found.links.columns(), "wrong": found.probability}
+        tables.write_table(doubtful, columns)
+
+
+def summarise(method: str, model: Estimator) -> dict[str, Any]:
+    """Collect what the summary says, under names that a program can read."""
+    crowd = model.responses_
+    stated = model.labels_.probability
+    report = getattr(model, "link_report_", None)
+    calibration = None if method == "auto" else model.calibration_
+    return {
+        "method": method,
+        "responses": crowd.n_given,
+        "size": crowd.size(),
+        "tasks": crowd.n_tasks,
+        "workers": crowd.n_workers,
+        "classes": crowd.n_classes,
+        "gold": 0 if model.gold_ is None else len(model.gold_),
+        "links": 0 if model.links_ is None else len(model.links_),
+        "links_broken": None if model.violations_ is None else len(model.violations_),
+        "link_strength": getattr(model, "link_strength_", None),
+        "links_doubtful": None if model.doubtful_links_ is None else len(model.doubtful_links_),
+        "link_components": None if report is None else report._asdict(),
+        "calibration": None if calibration is None else calibration._asdict(),
+        "worker_model": getattr(model, "worker_model_", None),
+        "members": [each._asdict() for each in getattr(model, "members_", ())],
+        "from_vote": summarise_vote(model),
+        "ran_on": model.ran_on_,
+        "sweeps": model.n_iter_,
+        "converged": model.converged_,
+        "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
+        "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
+        **({"r_hat": model.r_hat_} if method == "gibbs" else {}),
+    }
+
+
+def summarise_vote(model: Any) -> dict[str, Any] | None:
+    """Return how labels differ from the vote; what to expect of it only with workers enough."""
+    found = getattr(model, "from_vote_", None)
     if found is None:
-        return {"left": [], "right": [], "link": [], "wrong": []}
-    columns: dict[str, Any] = {**found.links.columns(), "wrong": found.probability}
-    return columns
+        return None
+    from tiebreak.estimators.committee import FEW_WORKERS
+
+    tells = len(model.workers_) > FEW_WORKERS
+    return {
+        "n_differ": found.n_differ,
+        "of": len(model.labels_),
+        "expected_right": round(found.expected_right, 1) if tells else None,
+    }
+
+
+def summarise_decisions(decisions: Decisions) -> dict[str, Any]:
+    """Return what decisions cost and leave open, and how many of them should be right."""
+    accuracy = decisions.estimate_accuracy()
+    n_decided = len(decisions) - decisions.n_left_open
+    figures: dict[str, Any] = {
+        "promised_accuracy": accuracy.promised,
+        "expected_accuracy": accuracy.expected,
+        "accuracy_low": accuracy.low,
+        "accuracy_high": accuracy.high,
+        "known_tasks_counted": accuracy.n_known,
+    }
+    return {
+        "expected_cost": decisions.total_cost,
+        "expected_cost_of_labels": decisions.argmax_cost,
+        "left_open": decisions.n_left_open,
+        **{name: value if n_decided else None for name, value in figures.items()},
+    }
+
+
+def describe_decisions(decisions: Decisions) -> list[str]:
+    """Say what decisions cost, how many should be right, and which an expert should see."""
+    lines = [f"decisions: {decisions}"]
+    accuracy = decisions.estimate_accuracy()
+    n_decided = len(decisions) - decisions.n_left_open
+    if n_decided:
+        is_at_its_word = decisions.stated.calibration is None and not accuracy.n_known
+        condition = ", if its probabilities are right" if is_at_its_word else ""
+        line = (
+            f"promised{condition}: {accuracy.promised:.1%} or more of the "
+            f"{counted(n_decided, 'label')} decided are right, by four chances in five "
+            f"(expected {accuracy.expected:.1%}; {accuracy.level:.0%} interval {accuracy.low:.1%} "
+            f"to {accuracy.high:.1%})"
+        )
+        if accuracy.n_known:
+            line += f", as {counted(accuracy.n_known, 'known task')} say"
+        elif accuracy.low < 1.0:  # not all that were decided are known
+            line += "; known labels (--gold) say it more closely"
+        lines.append(line)
+    first = decisions.expert_first(EXPERT_FIRST)
+    return [*lines, f"an expert should see first: {', '.join(map(str, first))}"] if first else lines
+
+
+def describe_summary(n: dict[str, Any]) -> list[str]:
+    """Put a summary into a few lines."""
+    parts = [n["size"], counted(n["classes"], "class")]
+    if n["links"]:
+        parts.append(counted(n["links"], "link"))
+    if n["gold"]:
+        parts.append(f"{n['gold']:,} gold")
+    lines = [", ".join(parts)]
+    iterations = counted(n["sweeps"], "iteration")
+    if "r_hat" in n:
+        mixed = "chains have mixed" if n["converged"] else "chains have not mixed"
+        lines.append(f"{mixed}: R-hat {n['r_hat']:.3f} in {iterations}")
+    elif n["sweeps"]:
+        place = "" if n["ran_on"] == PROCESSOR else f" on {n['ran_on']}"
+        lines.append(f"{'converged' if n['converged'] else 'not converged'} in {iterations}{place}")
+    if n["links"]:
+        lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
+    if n["links_doubtful"] is not None:
+        lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
+    if n["link_components"] and n["link_components"]["large"]:
+        n_large = counted(n["link_components"]["large"], "component")
+        lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
+    lines.append(
+        f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')} below probability {SURE}"
+    )
+    if n["from_vote"] is not None:
+        from tiebreak.estimators.committee import FromVote
+
+        found = n["from_vote"]
+        differ = FromVote(found["n_differ"], found["expected_right"] or 0.0)
+        lines.append(differ.sentence(found["of"], n["workers"], has_gold=n["gold"] > 0))
+    if n.get("workers_lost"):
+        lines.append(f"{counted(n['workers_lost'], 'worker')} lost on the way; nothing is missing")
+    return lines
+
+
+def predict(
+    model: ModelArgument,
+    responses: ResponsesArgument,
+    out: OutOption = None,
+    links: LinksOption = None,
+    columns: ColumnsOption = None,
+    given: SetOption = None,
+    probabilities: ProbabilitiesOption = False,
+    cluster: ClusterOption = None,
+    out_of_core: OutOfCoreOption = False,
+    as_json: SummaryOption = False,
+) -> None:
+    """Label new tasks with a saved model, without changing it.
+
+    Links may join new tasks to each other and to tasks of the model.
+    """
+    settings = OptionValues(given)
+    reading = settings.take(reading_options())
+    settings.finish()
+    if cluster is not None or out_of_core:
+        from tiebreak.cli.cluster import predict_shards
+
+        n_tasks = predict_shards(
+            model,
+            responses,
+            out,
+            (cluster, out_of_core),
+            {"columns": columns, "reading": reading},
+            {"--links": links, "--json": as_json},
+            probabilities=probabilities,
+        )
+        say(f"{counted(n_tasks, 'task')} labelled; {wrote((out,))}")
+        return
+    out = out or STANDARD
+    if as_json and out == STANDARD:
+        raise OptionError("json-needs-out")
+    check_files((responses, links, reading.get("tasks")), (out,))
+    from tiebreak.life import model_file
+
+    with stages("reading and predicting"):
+        known = model_file.load(model)
+        inputs = read_inputs(responses, columns, reading, {"links": links})
+        labels = known.predict(inputs.responses, links=inputs.links)
+    labels.write(out, probabilities=probabilities)
+    n_unsure = 0 if labels.probability is None else int((labels.probability < SURE).sum())
+    if as_json:
+        summary = {
+            "responses": inputs.responses.n_responses,
+            "tasks": len(labels),
+            "workers": inputs.responses.n_workers,
+            "workers_not_seen": int((known.workers_.codes(inputs.responses.workers) < 0).sum()),
+            "labels_below_0.9": n_unsure,
+            "out": out,
+        }
+        typer.echo(json.dumps(summary))
+    say(f"{counted(len(labels), 'task')} labelled, {n_unsure:,} below probability {SURE}")
+
+
+def update(
+    model: ModelArgument,
+    responses: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Tables of task, worker, label: files, 'patterns*', folders; - is stdin.",
+            metavar="[RESPONSES]",
+        ),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", help="Write all labels here.", metavar="FILE")
+    ] = None,
+    links: LinksOption = None,
+    gold: GoldOption = None,
+    columns: ColumnsOption = None,
+    given: SetOption = None,
+    probabilities: ProbabilitiesOption = False,
+    save: Annotated[
+        str | None,
+        typer.Option(help="Save the model here. [MODEL.tbm]", metavar="MODEL.tbm"),
+    ] = None,
+    keep: KeepOption = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Count responses that a model of counts was given before."),
+    ] = False,
+    wait: WaitOption = 0.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Update a saved model with new responses, links or gold labels.
+
+    Where responses are kept, it ends where a fit of everything together does.
+    """
+    if not (responses or links or gold):
+        raise OptionError("nothing-new")
+    settings = OptionValues(given)
+    reading = settings.take(reading_options())
+    forget = settings.take(["forget"])
+    settings.finish()
+    check_files((responses, links, gold, reading.get("tasks")), (out,))
+    check_model_name(save)
+    from tiebreak.life import model_file
+    from tiebreak.tables.locks import Lock
+
+    target = save or model
+    new = read_inputs(
+        responses or [],
+        columns,
+        reading,
+        {"links": links, "gold": gold},
+        may_be_empty=True,
+    )
+    is_idle = new.responses is None and new.links is None and new.gold is None
+    # From here to the end nobody else may write: what they add to the model would be lost.
+    with Lock(target, "tiebreak update", wait=wait) as lock:
+        with stages("fitting"):
+            known = model_file.load(model)
+            before = dict(zip(known.tasks_, known.labels_.label.tolist(), strict=True))
+            names = list(known.classes_)
+            batches = known._batches
+            if not is_idle:
+                known.update(new.responses, links=new.links, gold=new.gold, again=again, **forget)
+        if not is_idle or save or keep:
+            model_file.save(known, target, keep or "responses", lock=lock)
+        if out:
+            known.labels_.write(out, probabilities=probabilities)
+    was_seen = new.responses is None or known._batches == batches
+    n_changed = sum(
+        each.task in before and names[before[each.task]] != each.label for each in known.labels_
+    )
+    summary = {
+        "responses": 0 if was_seen else new.responses.n_responses,
+        "tasks": len(known.tasks_),
+        "tasks_new": len(known.tasks_) - len(before),
+        "labels_changed": n_changed,
+        "sweeps": known.n_iter_,
+        "converged": known.converged_,
+        "saved": target,
+        "out": out,
+    }
+    if as_json:
+        typer.echo(json.dumps(summary))
+    if is_idle:
+        say("0 responses, nothing to do")
+        return
+    tasks = f"{counted(summary['tasks'], 'task')}, {summary['tasks_new']:,} of them new"
+    say(f"{tasks}; {counted(n_changed, 'label')} changed\n{wrote((out, target))}")
+
+
+class _Stopped(Exception):
+    """A signal asked the stream to end."""
+
+
+def stream(
+    model: Annotated[
+        str, typer.Argument(help="A model file; made where there is none.", metavar="MODEL.tbm")
+    ],
+    every: Annotated[
+        int, typer.Option(help="Events between two answers.", metavar="N", min=1)
+    ] = 1_000,
+    keep: KeepOption = None,
+    given: SetOption = None,
+    wait: WaitOption = 0.0,
+) -> None:
+    """Read events from stdin, and write labels that change to stdout.
+
+    An event is one JSON object on a line, with a number "seq" that only grows; {"done": seq} says
+    up to where events are kept. --set save_every=N and open_tasks=N say how much is at risk.
+    """
+    settings = OptionValues(given)
+    more = settings.take(["save_every", "open_tasks"])
+    settings.finish()
+    for name, value in more.items():
+        require_count(name, value, 1)
+    check_model_name(model)
+    from tiebreak.life.events import Journal, Service
+    from tiebreak.life.events import Settings as StreamSettings
+
+    path = Path(model)
+    if "open_tasks" in more:
+        more["n_open"] = more.pop("open_tasks")
+    with Journal(path, wait=wait) as journal:
+        how = StreamSettings(every=every, keep=keep, **more)
+        service = Service(path, how, _write_line, print_message, journal)
+        _read_events(service)
+        service.end()
+    done = service.tally
+    say(
+        f"{done.events:,} events, {done.labels:,} labels told, {done.seen_before:,} events seen "
+        f"before, {done.broken:,} broken\nwrote {model}"
+    )
+
+
+def _write_line(line: str) -> None:
+    """Write a line to stdout; an acknowledgement leaves at once, with all before it."""
+    sys.stdout.write(f"{line}\n")
+    if line.startswith('{"done"'):
+        sys.stdout.flush()
+
+
+def _read_events(service: Service) -> None:
+    """Hand lines to the service until they end, or until a signal asks to stop."""
+    waiting = False
+    asked = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        if waiting:
+            raise _Stopped
+
+    former = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
+    lines = iter(sys.stdin.buffer)
+    number = 0
+    try:
+        while not asked:
+            waiting = True
+            line = next(lines, None)
+            waiting = False
+            if line is None:
+                break
+            number += 1
+            service.take(number, line)
+    except _Stopped:
+        pass
+    finally:
+        for each, handler in former.items():
+            signal.signal(each, handler)

@@ -159,6 +159,6 @@ def note_unused_classes(unused: Sequence[Hashable], used: Ids) -> None:
         meant = known[ids.fold(other)]
         words.append(
             f"{other!r} and {meant!r} {ids.difference([other, meant])}: write them alike, or join "
-            "them with --fold-labels (gold.with_labels_like(responses.classes))."
+            "them with fold_labels=True (gold.with_labels_like(responses.classes))."
         )
     note(" ".join(words))

@@ -24,7 +24,7 @@ def _unlike_all(label: object, of_known: float, of_all: float, one_class: bool) 
     return (
         f"Known tasks are not like all tasks: judges call {of_known:.0%} of them {label!r}, and "
         f"{of_all:.0%} of all. Intervals hold for a random sample; otherwise give the chance with "
-        f"which each task was drawn (--selection).{nothing if one_class else ''}"
+        f"which each task was drawn (selection=).{nothing if one_class else ''}"
     )
 
 
@@ -58,15 +58,14 @@ MESSAGES: dict[str, Message] = {
     # rates
     "no-such-rate": "There is no rate of {label!r} for {system!r} by {method!r}.",
     "rates-without-gold": "Without gold only the judges' own share is known, and no interval "
-    "holds: judges share errors that cannot be seen. `tiebreak panel --sample FILE` draws "
+    "holds: judges share errors that cannot be seen. `tiebreak judges panel --sample FILE` draws "
     "tasks to label.",
     "rates-of-one-class": "All gold is of one class; intervals of the others rest on that alone.",
     "few-known-of-systems": lambda systems, least: (
         f"Fewer than {least} known labels for {_names(systems)}: intervals are wide, or missing."
     ),
     "known-unlike-all": _unlike_all,
-    "no-task-of-systems": "No task of systems= (--by) is among the responses. Use the ids of "
-    "tasks there.",
+    "no-task-of-systems": "No task of systems= is among the responses. Use the ids of tasks there.",
     "systems-without-responses": lambda n: (
         f"{counted(n, 'task')} of systems {agreeing(n, 'are')} not among the responses; left out."
     ),

@@ -69,7 +69,7 @@ def update(
         if counts_alone and batch in before and not again:
             note(
                 f"The same {counted(new.n_responses, 'response')} were given to this model before, "
-                "and are left out. again=True (--again) counts them once more."
+                "and are left out. again=True counts them once more."
             )
             new = None
             if pairs is None and known is None:

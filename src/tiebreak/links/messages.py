@@ -122,7 +122,7 @@ MESSAGES: dict[str, Message] = {
     "links-taken-for-duplicates": lambda n: (
         f"{counted(n, 'must-link')} {agreeing(n, 'come')} from a source without cannot-links: such "
         "links count as duplicates, one draw of the class per group. "
-        'sampling="pairs" (--link-sampling pairs) says that they answer questions.'
+        'sampling="pairs" says that they answer questions.'
     ),
     # what cannot hold
     "links-contradict": _contradict,

@@ -10,7 +10,7 @@ register(
         "report-ending": "A report is written to a file that ends in .html; got {path!r}.",
         "report-foreign-file": (
             "{path} exists and is not a report. Name another file, or overwrite it "
-            "(overwrite=True, --force)."
+            "(overwrite=True)."
         ),
         "report-not-measured": ("found must be what tiebreak.report.measure returned; got {type}."),
         "self-preference-needs-both": (

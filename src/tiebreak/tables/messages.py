@@ -48,14 +48,8 @@ def _cut(text: str, most: int = LONGEST) -> str:
 
 
 def _override(columns: Mapping[str, str]) -> str:
-    """Show how to name columns, in Python and on the command line."""
-    pairs = ",".join(f"{role}={name}" for role, name in columns.items())
-    return f"columns={dict(columns)!r} (--columns {pairs!r})"
-
-
-def _option(name: str) -> str:
-    """Name an option in Python and on the command line."""
-    return f"{name}= (--{name.replace('_', '-')})"
+    """Show how to name columns."""
+    return f"columns={dict(columns)!r}"
 
 
 # Messages that depend on more than how a field is written
@@ -73,7 +67,7 @@ def _file_missing(file: Path, meant: object, folder: Path, is_row: bool) -> str:
 def _no_id(column: str, value: Any, where: str) -> str:
     cure = "Use text or a number."
     if isinstance(value, list):
-        cure = "--multi-label (multi_label=True) makes one yes/no task of each label."
+        cure = "multi_label=True makes one yes/no task of each label."
     elif isinstance(value, tuple):
         cure = "Make it text, for instance with str()."
     return say(
@@ -102,7 +96,7 @@ def _column_missing(
     hint = "".join(f" Did you mean {there!r} for {name}?" for name, there in close.items())
     guess = {name: close.get(name, "…") for name in missing}
     may_be_wide = list(missing) == ["worker", "label"] and len(columns) >= 3
-    wide = "\nIf each other column is a worker, read the table with wide=True (--wide)."
+    wide = "\nIf each other column is a worker, read the table with wide=True."
     return (
         f"{table} has no column for {' and '.join(missing)} ({what} need {', '.join(needed)}). "
         + say("Its columns are {:list}.", columns)
@@ -114,10 +108,10 @@ def _wide_strangers(table: str, alone: Sequence[str], others: Sequence[str]) -> 
     one = len(alone) == 1
     return say(
         "{}: {} {:list} {:verb share} no label with the others. If {}, name those that are: "
-        "worker_columns={!r} (--worker-columns {}).",
+        "worker_columns={!r}.",
         *(table, "Column" if one else "Columns", alone, len(alone)),
         "it is no worker" if one else "they are no workers",
-        *(list(others), ",".join(others)),
+        list(others),
     )
 
 
@@ -125,7 +119,7 @@ def _wide_found(table: str, workers: Sequence[str], alone: Sequence[str]) -> str
     left = say(" {:list} {:verb are} left out.", alone, len(alone)) if alone else ""
     return say(
         "{} has one column per worker: {:list} are read as workers.{} "
-        "Name the workers with worker_columns= (--worker-columns) if that is wrong.",
+        "Name the workers with worker_columns= if that is wrong.",
         *(table, workers, left),
     )
 
@@ -140,8 +134,7 @@ def _several_questions(file: str, questions: Any) -> str:
     first = next(iter(questions))
     return (
         f"{file} holds {len(questions)} questions: {_questions(questions)}.\n"
-        f"Choose one with --question {first!r} (question={first!r}). Where a command has no such "
-        f"option, first write a table: tiebreak convert FILE --question {first!r} -o responses.csv"
+        f"Choose one with question={first!r}."
     )
 
 
@@ -173,13 +166,13 @@ def _answers_read(
     if n_known:
         parts.append(f"{counted(n_known, 'task')} {agreeing(n_known, 'have')} a known label")
     if not_read:
-        how = "" if is_asked else f" (--question {not_read[0]!r} reads one)"
+        how = "" if is_asked else f" (question={not_read[0]!r} reads one)"
         parts.append(f"questions not read: {', '.join(map(repr, not_read))}{how}")
     return f"{file} ({format}): {'; '.join([*parts, *remarks])}."
 
 
 def _idle_option(file: str, options: Sequence[str], why: str) -> str:
-    shown = ", ".join(map(_option, options))
+    shown = ", ".join(f"{name}=" for name in options)
     does = "does" if len(options) == 1 else "do"
     return f"{file}: {why}, so {shown} {does} nothing. Leave it out."
 
@@ -189,7 +182,7 @@ def _labels_alike(labels: Sequence[object]) -> str:
 
     return (
         f"Labels {', '.join(map(repr, labels))} {difference(labels)}, and are different classes. "
-        "Write them alike, or join them with fold_labels=True (--fold-labels)."
+        "Write them alike, or join them with fold_labels=True."
     )
 
 
@@ -296,7 +289,7 @@ MESSAGES: dict[str, Message] = {
     "{columns:list}.\nAdd it, or leave it out of all files.",
     "column-missing": _column_missing,
     "columns-alike": "{table} has {n} columns called {column!r}. Rename all but one.",
-    "columns-of-packed": "columns (--columns) names columns of tables; packed responses have none. "
+    "columns-of-packed": "columns= names columns of tables; packed responses have none. "
     "Leave it out.",
     "columns-read-as": lambda table, pairs: (
         f"{table}: read column {', '.join(f'{name!r} as {role}' for name, role in pairs)}."
@@ -315,7 +308,7 @@ MESSAGES: dict[str, Message] = {
     # Wide tables
     "wide-found": _wide_found,
     "wide-idle-tasks": "{table}: {n:count task} {n:verb have} no answer, and {n:verb are} left "
-    "out. The same table as tasks= (--tasks) keeps all.",
+    "out. The same table as tasks= keeps all.",
     "wide-read": lambda table, n_cells, n_workers, n_kept: (
         f"{table} (wide): read {counted(n_cells, 'cell')} of {counted(n_workers, 'worker')}, "
         f"kept {n_kept:,}; {n_cells - n_kept:,} empty."
@@ -325,7 +318,7 @@ MESSAGES: dict[str, Message] = {
     "wide-shape": "A wide array has tasks × workers; got shape {shape}.",
     "wide-strangers": _wide_strangers,
     "wide-task-twice": "{table}: {n:count row} {n:verb repeat} a task, but a wide table has one "
-    "row per task. Name the column of tasks with columns={{'task': …}} (--columns task=…).",
+    "row per task. Name the column of tasks with columns={{'task': …}}.",
     "wide-without-workers": "{table} is not wide: it has no column beside the task.",
     # Formats
     "answers-read": _answers_read,
@@ -333,10 +326,10 @@ MESSAGES: dict[str, Message] = {
     "argilla-lengths": "{at}: question {question!r} has {lengths[0]} responses, {lengths[1]} users "
     "and {lengths[2]} states. Export the file again.",
     "bad-pattern": lambda option, pattern, reason: (
-        f"{_option(option)} {pattern!r} is no regular expression: {reason}."
+        f"{option}={pattern!r} is no regular expression: {reason}."
     ),
     "bad-pointer": "A JSON pointer starts with '/', such as /verdict; got {pointer!r}.",
-    "column-known": "{file} is a file of {format}, whose {role} is known: columns= (--columns) "
+    "column-known": "{file} is a file of {format}, whose {role} is known: columns= "
     "does nothing. Leave it out, or name task, worker and label.",
     "doccano-without-users": "{file} does not say who gave which label: doccano leaves users out "
     "where a project shares its annotations.\nTurn off 'Share annotations across all users' in the "
@@ -349,12 +342,11 @@ MESSAGES: dict[str, Message] = {
     "mturk-json": "{at}: {key} is not JSON: {reason}.",
     "no-answers": _no_answers,
     "no-class": "{at}: {value:short} is not one class: a ranking, a span or the like cannot be "
-    "fused. Choose another question with --question NAME (question=).",
+    "fused. Choose another question with question=.",
     "no-gold": "{file} ({format}) marks no label as known.",
     "no-label-in-text": lambda file, n, of, text: (
         f"{file}: in {n:,} of {of:,} answers no label was found, such as in {text[:80]!r}.\n"
-        "Say where it is: --label-pattern 'verdict: (\\w+)' (label_pattern=), or "
-        "--label-pointer /verdict for JSON (label_pointer=)."
+        "Say where it is: label_pattern='verdict: (\\w+)', or label_pointer='/verdict' for JSON."
     ),
     "no-list-of-workers": "{at}: there is no list of workers, as the first row has one.",
     "no-question": lambda file, question, questions: (
@@ -372,17 +364,16 @@ MESSAGES: dict[str, Message] = {
     ),
     "several-labels": lambda at, value: say(
         "{}: the answer holds {} labels: {:short}. tiebreak takes one class per answer. "
-        "--multi-label (multi_label=True) makes one yes/no task of each label.",
+        "multi_label=True makes one yes/no task of each label.",
         *(at, len(value), value),
     ),
     "several-questions": _several_questions,
     "spans-marked": "{at}: it marks spans of a text, not a class. Export a task of choices or "
     "textcat.",
-    "task-pattern-groups": "task_pattern= (--task-pattern) {pattern!r} needs a group for the task: "
+    "task-pattern-groups": "task_pattern={pattern!r} needs a group for the task: "
     "(?P<task>…), and (?P<run>…) and (?P<order>…) where ids have these; or one group without a "
     "name.",
-    "task-pattern-misses": "{at}: the id {id!r} does not match task_pattern= (--task-pattern) "
-    "{pattern!r}.",
+    "task-pattern-misses": "{at}: the id {id!r} does not match task_pattern={pattern!r}.",
     "toloka-task": "{at}: the row has neither {column} nor any INPUT: column with a value.",
     "tool-and-table": "{file} is of {format}, and {plain} is a plain table: they cannot be read "
     "together. Make plain tables first: tiebreak convert IN -o FILE.csv",
@@ -405,7 +396,7 @@ MESSAGES: dict[str, Message] = {
     "number-twins": _number_twins,
     "order-found": "{table}: column {column!r} tells the order in which answers were shown. "
     "{label!r} is taken to be the same answer in every order. If it is what was shown first, say "
-    "turned=False (--as-shown); if not, turned=True (--turned) ends this note.",
+    "turned=False; if not, turned=True ends this note.",
     "orders-as-workers": "{table}: column {column!r} is the order of presentation; each worker and "
     "order is a worker of its own.",
     "packed-rows": "{source} holds packed responses, whose rows are settled. Name the table of "
@@ -420,9 +411,8 @@ MESSAGES: dict[str, Message] = {
         f"{table}: verdicts are as shown; those of {column} {' and '.join(map(repr, orders))} were "
         f"turned back ({pair[0]!r} and {pair[1]!r} exchanged)."
     ),
-    "turned-without-order": "{table} has no column that tells the order, so turned= (--turned, "
-    "--as-shown) does nothing. Name it with order_column= (--order-column), or leave the option "
-    "out.",
+    "turned-without-order": "{table} has no column that tells the order, so turned= does "
+    "nothing. Name it with order_column=, or leave the option out.",
     "weights-found": "{table}: column {column!r} says how often each response counts. If it means "
     "something else, rename it.",
     # Labels and texts

@@ -151,7 +151,14 @@ FILES = (*NEEDED, *DELIMITED)
 
 def refused(path: Path) -> str:
     """Run fuse, which must end with exit code 2 and no output; return what it says."""
-    options = ("--wide",) if path.name == "wide.csv" else ()
+    options = (
+        (
+            "--set",
+            "wide",
+        )
+        if path.name == "wide.csv"
+        else ()
+    )
     result = tiebreak("fuse", str(path), *options)
     assert result.exit_code == 2, result.output
     assert not result.stdout

@@ -95,7 +95,7 @@ class TestExport:
 
     def _export(self, labels: Path, data: Path, to: str, *options: object) -> str:
         texts = data / "label-studio.json"
-        result = tiebreak("export", labels, "--to", to, "--texts", texts, *options)
+        result = tiebreak("convert", labels, "--to", to, "--texts", texts, *options)
         assert result.exit_code == 0, result.stderr
         return str(result.stdout)
 
@@ -121,8 +121,8 @@ class TestExport:
     def test_label_studio_without_its_export(self, labels: Path, tmp_path: Path) -> None:
         texts = tmp_path / "texts.csv"
         texts.write_text("task,text\n1,one\n")
-        command = ("export", labels, "--to", "label-studio", "--texts", texts)
-        result = tiebreak(*command, "--question", "sentiment")
+        command = ("convert", labels, "--to", "label-studio", "--texts", texts)
+        result = tiebreak(*command, "--set", "question=sentiment")
         assert result.exit_code == 0, result.stderr
         first = json.loads(result.stdout)[0]
         assert first["data"] == {"text": "one", "task": "1"}
@@ -146,8 +146,8 @@ class TestExport:
         source, labels = tmp_path / "ls.json", tmp_path / "l.csv"
         source.write_text(json.dumps(tasks))
         labels.write_text("task,label,probability\n8,4,0.9\n")
-        command = ("export", labels, "--to", "label-studio", "--texts", source)
-        result = tiebreak(*command, "--question", "stars")
+        command = ("convert", labels, "--to", "label-studio", "--texts", source)
+        result = tiebreak(*command, "--set", "question=stars")
         assert result.exit_code == 0, result.stderr
         (record,) = json.loads(result.stdout)
         assert (record["id"], record["data"]) == (8, tasks[1]["data"])
@@ -167,12 +167,12 @@ class TestExport:
         source, labels = tmp_path / "ls.json", tmp_path / "l.csv"
         source.write_text(json.dumps([task]))
         labels.write_text("task,label,probability\n1,a,0.9\n")
-        result = tiebreak("export", labels, "--to", "prodigy", "--texts", source)
+        result = tiebreak("convert", labels, "--to", "prodigy", "--texts", source)
         assert result.exit_code == 0, result.stderr
         assert json.loads(result.stdout)["text"] == "hello"
 
     def test_argilla(self, labels: Path, data: Path) -> None:
-        records = json.loads(self._export(labels, data, "argilla", "--question", "sentiment"))
+        records = json.loads(self._export(labels, data, "argilla", "--set", "question=sentiment"))
         assert records[0]["fields"] == {"text": "good film"}
         assert records[0]["suggestions"]["sentiment"]["value"] == "pos"
         assert records[0]["suggestions"]["sentiment"]["agent"] == "tiebreak"
@@ -185,19 +185,19 @@ class TestExport:
 
     def test_only_doubtful_labels(self, labels: Path, data: Path) -> None:
         assert len(self._export(labels, data, "prodigy", "--below", "0.9").splitlines()) == 2
-        assert tiebreak("export", labels, "--to", "prodigy", "--below", "0.1").exit_code == 2
+        assert tiebreak("convert", labels, "--to", "prodigy", "--below", "0.1").exit_code == 2
 
     def test_texts_from_a_table(self, labels: Path, tmp_path: Path) -> None:
         texts = tmp_path / "texts.csv"
         texts.write_text("task,text\n1,one\n")
-        result = tiebreak("export", labels, "--to", "prodigy", "--texts", texts)
+        result = tiebreak("convert", labels, "--to", "prodigy", "--texts", texts)
         assert [json.loads(line)["text"] for line in result.stdout.splitlines()][:2] == ["one", "2"]
 
     def test_texts_of_other_tasks_are_refused(self, labels: Path, tmp_path: Path) -> None:
         texts = tmp_path / "texts.csv"
         texts.write_text("task,text\nx,one\n")
         out = tmp_path / "out.jsonl"
-        result = tiebreak("export", labels, "--to", "prodigy", "--texts", texts, "-o", out)
+        result = tiebreak("convert", labels, "--to", "prodigy", "--texts", texts, "-o", out)
         assert result.exit_code == 2
         assert "No text is of a task that has a label" in result.stderr
         assert not out.exists()

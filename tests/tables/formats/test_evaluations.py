@@ -54,7 +54,7 @@ def test_a_test_that_promptfoo_failed_stays_failed(tmp_path: Path) -> None:
 
 def test_promptfoo_names_the_checks_that_are_not_read(tmp_path: Path) -> None:
     said = notes_of(_thirty(tmp_path / "r.json"))
-    for name in ("contains", "is-json", "llm-rubric", "--question"):
+    for name in ("contains", "is-json", "llm-rubric", "question="):
         assert name in said
 
 

@@ -48,8 +48,8 @@ class TestQuestions:
     def test_the_command_names_its_option(self, two: Path) -> None:
         result = tiebreak("fuse", str(two))
         assert result.exit_code == 2
-        assert "--question 'sentiment'" in result.stderr
-        command = ["fuse", str(two), "--question", "irony"]
+        assert "--set question=sentiment" in result.stderr
+        command = ["fuse", str(two), "--set", "question=irony"]
         assert tiebreak(*command).exit_code == 0
 
     def test_columns_of_json_min_are_found_by_disagreement(self, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ class TestSeveralLabels:
     """Check boxes: refused, or one yes/no task of each label."""
 
     def test_they_are_refused_with_the_way_out(self, data: Path) -> None:
-        with pytest.raises(tb.InputError, match=r"line 2: the answer holds 2 labels.*multi-label"):
+        with pytest.raises(tb.InputError, match=r"line 2: the answer holds 2 labels.*multi_label"):
             read(data / "mturk-boxes.csv")
 
     def test_each_label_becomes_a_task(self, data: Path) -> None:
@@ -110,7 +110,7 @@ class TestSeveralLabels:
         }
 
     def test_known_labels_split_too(self, data: Path) -> None:
-        command = ["fuse", str(data / "toloka.tsv"), "--multi-label"]
+        command = ["fuse", str(data / "toloka.tsv"), "--set", "multi_label"]
         result = tiebreak(*command)
         assert result.exit_code == 0
         assert "t4 | pos,yes,1,yes\n" in result.stdout
@@ -201,8 +201,8 @@ class TestComposedIds:
         }
 
     def test_the_command(self, data: Path) -> None:
-        command = ["fuse", str(data / "judges.csv"), "--task-columns", "item,epoch"]
-        command += ["--worker-columns", "judge,prompt"]
+        command = ["fuse", str(data / "judges.csv"), "--set", "task_columns=item,epoch"]
+        command += ["--set", "worker_columns=judge,prompt"]
         result = tiebreak(*command)
         assert result.exit_code == 0, result.stderr
         assert len(result.stdout.splitlines()) == 9

@@ -36,7 +36,7 @@ def _exported(data: Path, tmp_path: Path, to: str) -> Path:
     out = tmp_path / f"{to}.json"
     export = str(data / "label-studio.json")
     assert tiebreak("fuse", export, "-o", str(labels)).exit_code == 0
-    command = ["export", str(labels), "--to", to, "--question", "sentiment", "-o", str(out)]
+    command = ["convert", str(labels), "--to", to, "--set", "question=sentiment", "-o", str(out)]
     assert tiebreak(*command, "--texts", export).exit_code == 0
     return out
 

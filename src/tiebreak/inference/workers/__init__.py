@@ -49,7 +49,7 @@ def require_model(given: object, allowed: tuple[str, ...] | None = None) -> None
         return
     if isinstance(given, str) and given == AUTO:
         raise OptionError(
-            "worker_model='auto' is gone: Auto() (--method auto) pools several models instead of "
+            "worker_model='auto' is gone: Auto() pools several models instead of "
             "choosing one. Or name a worker model."
         )
     require_word("worker_model", given, tuple(MODELS) if allowed is None else allowed)

@@ -1,0 +1,443 @@
+"""tiebreak describe, evaluate, report: look at responses, at labels, and at what a fit found."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiebreak.cli.fuse import fit
+from tiebreak.cli.options import (
+    AcceptsOption,
+    ByOption,
+    ColumnsOption,
+    ForceOption,
+    GoldOption,
+    JsonOption,
+    LinksOption,
+    MethodOption,
+    OptionValues,
+    ResponsesArgument,
+    SetOption,
+    TextsOption,
+    as_cli_options,
+    build_estimator,
+    check_files,
+    read_inputs,
+    reading_options,
+    refuse_link_settings,
+    require,
+    split_pairs,
+    texts_of_export,
+)
+from tiebreak.cli.output import MAX_SHOWN, STANDARD, say, shortened, stages, table, wrote
+from tiebreak.errors import note
+from tiebreak.wording import counted, first_few
+
+if TYPE_CHECKING:
+    from tiebreak.data import Responses
+    from tiebreak.data.gold import Gold
+    from tiebreak.data.labels import Labels
+    from tiebreak.evaluate import Report
+
+RARE = 0.005  # of all labels: a class below it is near-empty
+JUDGES = 0.5  # how much the errors of LLM judges are shared, before gold says otherwise
+
+
+def describe(
+    responses: ResponsesArgument,
+    gold: GoldOption = None,
+    columns: ColumnsOption = None,
+    given: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Describe responses before they are fused, or a saved model.
+
+    Of responses: what was read and how, how far workers agree, and what looks odd; with gold, also
+    how good the workers are and what errors they share. Of MODEL.tbm: what it holds; its checksums
+    are verified. --set order=low,high gives ordinal agreement.
+    """
+    if len(responses) == 1 and responses[0].lower().rstrip("/").endswith(".tbm"):
+        from tiebreak.life import model_file
+
+        model_file.load(responses[0])  # every checksum, and that all fits together
+        about = model_file.about(responses[0])
+        typer.echo(json.dumps(about) if as_json else "\n".join(model_lines(about)))
+        return
+    settings = OptionValues(given)
+    reading = settings.take(reading_options())
+    measuring = settings.take(["order", "n_resamples"])
+    settings.finish()
+    check_files((responses, gold, reading.get("tasks")), ())
+    from tiebreak.data.weighing import plurality
+
+    with stages() as tell:
+        tell("reading")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            inputs = read_inputs(responses, columns, reading, {"gold": gold})
+        once = plurality(inputs.responses)  # a worker that was asked ten times agrees once
+        found = count_responses(inputs.responses, once)
+        found["format"] = inputs.form
+        found["columns"] = inputs.columns
+        found["notes"] = list(dict.fromkeys(as_cli_options(each.message) for each in caught))
+        found |= measure_agreement(once, tell, measuring)
+        panel = None
+        if gold is not None:
+            from tiebreak.estimators.auto import Auto
+            from tiebreak.judges import panel_report
+
+            tell("fitting")
+            model = Auto(dependence=JUDGES).fit(inputs.responses)
+            panel = panel_report(model, inputs.gold, progress=tell)
+    if as_json:
+        known = {} if panel is None else {"panel": panel.to_dict()}
+        typer.echo(json.dumps(found | known, ensure_ascii=False))
+        return
+    lines = describe_lines(found)
+    typer.echo("\n".join(lines if panel is None else [*lines, "", "panel", str(panel)]))
+
+
+def count_responses(responses: Responses, once: Responses) -> dict[str, Any]:
+    """Count what was read; `once` has one response of each worker to each task."""
+    import numpy as np
+
+    from tiebreak.data.ids import variants
+
+    worker, task = responses.worker_of_each(), responses.task_of_each()
+    is_vote = np.ones(len(worker), dtype=bool)
+    if responses.runs is not None:
+        is_vote[1:] = (np.diff(worker) != 0) | (np.diff(task) != 0)
+    votes = np.bincount(task[is_vote], minlength=responses.n_tasks)
+    n_of_worker = np.bincount(worker[is_vote], minlength=responses.n_workers)
+    n_of_class = np.bincount(once.label_of_each(), minlength=once.n_classes)
+    names = [str(name) for name in responses.classes]
+    by_class = dict(zip(names, n_of_class.tolist(), strict=True))
+    return {
+        "responses": responses.n_given,
+        "size": responses.size(),
+        "has_runs": responses.runs is not None,
+        "tasks": responses.n_tasks,
+        "workers": responses.n_workers,
+        "classes": by_class,
+        "votes_per_task": _spread(votes),
+        "tasks_without_votes": int((votes == 0).sum()),
+        "responses_per_worker": _spread(n_of_worker),
+        "rows_without_label": responses.n_empty,
+        "repeated_answers": responses.n_repeats,
+        "near_empty_classes": [k for k, n in by_class.items() if n < RARE * once.n_responses],
+        "label_variants": [[str(name) for name in group] for group in variants(responses.classes)],
+    }
+
+
+def _spread(counts: Any) -> dict[str, float]:
+    if not len(counts):
+        return {"least": 0, "mean": 0.0, "most": 0}
+    mean = round(float(counts.mean()), 4)
+    return {"least": int(counts.min()), "mean": mean, "most": int(counts.max())}
+
+
+def measure_agreement(
+    responses: Responses, tell: Callable[[str], None], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Measure agreement; None where no task has two labels."""
+    from tiebreak.judges import agreement_report
+
+    if not (responses.start[1:] - responses.start[:-1] >= 2).any():
+        return {"agreement": None, "spam": [], "copies": []}
+    found = agreement_report(responses, watch=tell, **options)
+    name = [str(worker) for worker in found.workers]
+
+    def known(value: float) -> float | None:
+        return None if math.isnan(value) else float(value)
+
+    figures: dict[str, Any] = {
+        "tasks": found.n_tasks,
+        "percent": known(found.percent),
+        "fleiss_kappa": known(found.fleiss_kappa),
+        "cohen_kappa": known(found.cohen_kappa),
+        "pairs": len(found.pairs.first),
+    }
+    for title, alpha in (("alpha", found.alpha), ("alpha_ordinal", found.alpha_ordinal)):
+        figures[title] = None if alpha is None else known(alpha.value)
+        has_interval = alpha is not None and alpha.low is not None
+        figures[f"{title}_interval"] = [alpha.low, alpha.high] if alpha and has_interval else None
+    return {
+        "agreement": figures,
+        "spam": [
+            {
+                "worker": name[each.worker],
+                "responses": each.n_answers,
+                "kappa": known(each.kappa),
+                "reason": each.reason,
+            }
+            for each in found.spam
+        ],
+        "copies": [
+            {
+                "workers": [name[each.first], name[each.second]],
+                "shared": each.n_shared,
+                "equal": each.n_equal,
+                "reason": each.reason,
+            }
+            for each in found.copies
+        ],
+    }
+
+
+def describe_lines(n: dict[str, Any]) -> list[str]:
+    """Lay out what was found for people."""
+    lines = [f"{n['size']}, {counted(len(n['classes']), 'class')}"]
+    if n["format"]:
+        lines.append(f"format: {n['format']}")
+    if n["columns"]:
+        lines.append("columns: " + ", ".join(f"{r} is {c!r}" for r, c in n["columns"].items()))
+    for title in ("votes per task", "responses per worker"):
+        spread = n[title.replace(" ", "_")]
+        least, most = f"{spread['least']:,}", f"{spread['most']:,}"
+        lines.append(f"{title}: {least} to {most}, mean {spread['mean']:,.2f}")
+    if n["tasks_without_votes"]:
+        lines.append(f"{n['tasks_without_votes']:,} tasks without a vote")
+    if n["rows_without_label"]:
+        lines.append(f"{n['rows_without_label']:,} rows without a label")
+    if n["repeated_answers"] and not n["has_runs"]:
+        lines.append(f"{n['repeated_answers']:,} answers repeat a worker on a task")
+    once = ", by what each worker says most often of a task" if n["has_runs"] else ""
+    lines += ["", f"classes{once}", *_class_lines(n), "", "agreement"]
+    lines += ["  no task has two labels"] if n["agreement"] is None else _rows(n["agreement"])
+    if n["spam"]:
+        lines += ["", "workers that look like spam"]
+        lines += shortened(
+            [f"  {w['worker']}: {w['reason']} ({w['responses']:,} responses)" for w in n["spam"]]
+        )
+    if n["copies"]:
+        lines += ["", "workers that look like copies of each other"]
+        lines += shortened(
+            [
+                f"  {' and '.join(pair['workers'])}: {pair['reason']} ({pair['equal']:,} of "
+                f"{pair['shared']:,} shared tasks equal)"
+                for pair in n["copies"]
+            ]
+        )
+    if n["notes"]:
+        lines += ["", *(f"note: {each}" for each in n["notes"])]
+    return lines
+
+
+def _class_lines(n: dict[str, Any]) -> list[str]:
+    from tiebreak.data.ids import difference
+
+    total = max(sum(n["classes"].values()), 1)
+    by_count = sorted(n["classes"].items(), key=lambda each: -each[1])
+    lines = shortened(table((k, f"{c:>10,}", f"{c / total:>6.1%}") for k, c in by_count))
+    if n["near_empty_classes"]:
+        rare = first_few(n["near_empty_classes"], MAX_SHOWN)
+        lines.append(f"  near-empty (below {RARE:.1%}): {rare}")
+    for group in n["label_variants"][:MAX_SHOWN]:
+        joined = ", ".join(map(repr, group))
+        lines.append(f"  {difference(group)}: {joined} (--set fold_labels)")
+    return lines
+
+
+def _rows(agreement: dict[str, Any]) -> list[str]:
+    titles = {
+        "alpha": "Krippendorff's α",
+        "alpha_ordinal": "ordinal α",
+        "fleiss_kappa": "Fleiss' κ",
+        "cohen_kappa": "Cohen's κ, mean of pairs",
+        "percent": "equal pairs of labels",
+    }
+    rows = []
+    for name, title in titles.items():
+        value, interval = agreement[name], agreement.get(f"{name}_interval")
+        if name == "alpha_ordinal" and value is None:
+            continue
+        shown = "unknown" if value is None else f"{value:.4f}"
+        between = "95 %: {:.4f} to {:.4f}".format(*interval) if interval else ""
+        rows.append((title, shown, between))
+    return table(rows)
+
+
+def model_lines(about: dict[str, Any]) -> list[str]:
+    """Say what a model file holds."""
+    kept = "responses" if about["keep"] == "responses" else "counts, not all responses"
+    parts = [about["size"]]
+    if about["links"]:
+        parts.append(counted(about["links"], "link"))
+    if about["gold"]:
+        parts.append(f"{about['gold']:,} gold")
+    lines = [
+        f"{about['estimator']}, written by tiebreak {about['tiebreak']} (version "
+        f"{about['version']} of model files)",
+        f"keeps {kept}; {about['bytes'] / 2**20:,.2f} MiB, all as written",
+        ", ".join(parts),
+    ]
+    if about["responses_counted_only"]:
+        lines.append(f"and {about['responses_counted_only']:,.0f} responses as counts")
+    shares = zip(about["classes"], about["class_shares"], strict=True)
+    classes = [f"{name} {share:.1%}" for name, share in shares]
+    lines.append(f"{counted(len(classes), 'class')}: {first_few(classes, MAX_SHOWN)}")
+    if about["worker_model"]:
+        lines.append(f"worker model: {about['worker_model']}")
+    if about["stream"]:
+        lines.append(f"a stream has seen events up to {about['stream']['seq']:,}")
+    return lines
+
+
+def evaluate(
+    labels: Annotated[
+        str, typer.Argument(help="Table of task, label[, probability].", metavar="LABELS")
+    ],
+    gold: Annotated[
+        str, typer.Argument(help="Table of task, label: known classes.", metavar="GOLD")
+    ],
+    links: Annotated[
+        str | None, typer.Option(help="Count the links that the labels break.", metavar="FILE")
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(help="Leave out the gold that fuse was given.", metavar="FILE"),
+    ] = None,
+    columns: ColumnsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score labels against gold: accuracy, F, calibration, broken links.
+
+    Each figure is computed on the tasks that both tables name.
+    """
+    check_files((labels, gold, links, given), ())
+    from tiebreak import tables
+    from tiebreak.evaluate import report as score
+
+    names = {"labels": labels, "gold": gold, "links": links, "given": given}
+    readers: dict[str, Any] = {
+        "labels": tables.read_labels,
+        "gold": tables.read_gold,
+        "links": tables.read_links,
+        "given": tables.read_gold,
+    }
+    opened = tables.open_tables(names, split_pairs("--columns", columns))
+    read: dict[str, Any] = {what: each.read(readers[what]) for what, each in opened.items()}
+    note_of_forms(read["labels"], read["gold"])
+    figures = score(read["labels"], read["gold"], read.get("links"), given=read.get("given"))
+    if as_json:
+        typer.echo(json.dumps(figures.to_dict(), ensure_ascii=False))
+        return
+    typer.echo("\n".join(line.strip() for line in table(score_rows(figures))))
+    if figures.log_loss is None:
+        note("scores-need-probabilities")
+
+
+def note_of_forms(labels: Labels, gold: Gold) -> None:
+    """Say that labels and gold share no class, but would if case and spaces did not count."""
+    from tiebreak.data.ids import difference, fold
+
+    said = set(labels.classes)
+    known = set(gold.classes)
+    forms = {fold(name): name for name in said}
+    other = next((name for name in gold.classes if fold(name) in forms), None)
+    if said & known or other is None:
+        return
+    meant = forms[fold(other)]
+    note(
+        "labels-and-gold-differ",
+        labels=first_few(sorted(map(str, said)), 3),
+        gold=first_few(sorted(map(str, known)), 3),
+        meant=meant,
+        other=other,
+        difference=difference([meant, other]),
+    )
+
+
+def score_rows(figures: Report) -> list[tuple[str, str]]:
+    """Return the figures with their titles; what is not known is left out."""
+    rows: list[tuple[str, float | int | None]] = [
+        ("tasks scored", figures.n_tasks),
+        ("coverage of gold", figures.coverage),
+        ("accuracy", figures.accuracy),
+        ("micro F", figures.micro_f),
+        ("macro F", figures.macro_f),
+        *((f"F of {name}", f) for name, f in figures.f_by_class.items()),
+        ("log loss", figures.log_loss),
+        ("Brier score", figures.brier_score),
+        ("calibration error", figures.calibration_error),
+        ("links broken", figures.violated_given),
+        ("links broken in the closure", figures.violated_closed),
+    ]
+    return [
+        (title, f"{value:,}" if isinstance(value, int) else f"{value:.4f}")
+        for title, value in rows
+        if value is not None
+    ]
+
+
+def report(
+    responses: ResponsesArgument,
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="Write the page here.", metavar="FILE")
+    ] = "report.html",
+    json_path: Annotated[
+        str | None,
+        typer.Option("--json", help="Write the same numbers as JSON here.", metavar="FILE"),
+    ] = None,
+    links: LinksOption = None,
+    gold: GoldOption = None,
+    truth: Annotated[
+        str | None,
+        typer.Option(help="Compare with known classes that the fit is not given.", metavar="FILE"),
+    ] = None,
+    texts: TextsOption = None,
+    by: ByOption = None,
+    accepts: AcceptsOption = None,
+    method: MethodOption = None,
+    columns: ColumnsOption = None,
+    given: SetOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Fuse responses and write a page about the result.
+
+    The page says how far the labels can be used, compares them with voting, and shows workers,
+    the tasks to look at with reasons, links and what to ask next. It is one file without scripts
+    that needs no network.
+    """
+    require("--by", by, "--accepts CLASS, the class that accepts an answer", accepts is not None)
+    require("--accepts", accepts is not None, "--by FILE, which says who made each answer", by)
+    settings = OptionValues(given)
+    reading = settings.take(reading_options())
+    refuse_link_settings(settings, links)
+    method, estimator = build_estimator(method, settings, {"on_contradiction": "drop"})
+    from tiebreak.report.write import check_target
+
+    check_target(out, overwrite=force)
+    reads = (responses, links, gold, truth, texts, by, reading.get("tasks"))
+    check_files(reads, (out, json_path), are_tables=False)
+    with stages() as tell:
+        tell("reading")
+        names = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
+        inputs = read_inputs(responses, columns, reading, names)
+        shown = inputs.texts if texts else texts_of_export(responses)
+        tell("fitting")
+        fit(method, estimator, inputs, force=force).report(
+            out,
+            truth=inputs.truth,
+            texts=shown,
+            source=_title(responses),
+            systems=inputs.systems,
+            accepts=accepts,
+            json_path=json_path,
+            overwrite=force,
+            watch=tell,
+        )
+    say(wrote((out, json_path)))
+
+
+def _title(responses: list[str]) -> str:
+    """Name the files for the page."""
+    first = "standard input" if responses == [STANDARD] else Path(responses[0]).name
+    n_more = len(responses) - 1
+    return f"{first} and {counted(n_more, 'other file')}" if n_more else first

@@ -1,0 +1,94 @@
+"""What a command says: words and progress on stderr, and text in columns."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from tiebreak.wording import aligned
+
+LONG = 2.0  # seconds of work, before its stages are told in a pipe
+STANDARD = "-"  # standard input or output
+MAX_SHOWN = 20  # rows of a list in a text; JSON has all
+
+# Options of `tiebreak` itself, which hold for the command that runs.
+_is_quiet = False
+_has_safe_csv = False
+
+
+def set_options(*, quiet: bool, safe_csv: bool) -> None:
+    """Keep what was asked of every command: no summaries and notes, cells that do not run."""
+    global _is_quiet, _has_safe_csv
+    _is_quiet = quiet
+    _has_safe_csv = safe_csv
+
+
+def is_quiet() -> bool:
+    """Return whether summaries, notes and progress are left out."""
+    return _is_quiet
+
+
+def has_safe_csv() -> bool:
+    """Return whether text that a spreadsheet would run is marked in CSV."""
+    return _has_safe_csv
+
+
+def print_message(words: str) -> None:
+    """Write words to stderr; stdout is for data."""
+    if sys.stderr is None:  # closed: nobody listens
+        return
+    sys.stderr.write(f"{words}\n")  # not typer.echo, which writes into the line of a spinner
+
+
+def say(words: str) -> None:
+    """Write words to stderr, unless the command is quiet."""
+    if words and not _is_quiet:
+        print_message(words)
+
+
+def wrote(names: Iterable[object]) -> str:
+    """Return a line that lists the files that were written; nothing where there are none."""
+    written = [str(name) for name in names if name and name != STANDARD]
+    return f"wrote {', '.join(written)}" if written else ""
+
+
+def is_terminal() -> bool:
+    """Return whether somebody may be looking at stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def stages(first: str = "") -> Iterator[Callable[[str], None]]:
+    """Give a function that shows the stage of long work: a spinner on a terminal, else lines.
+
+    In a pipe a stage is told only after LONG seconds, so that short work stays silent.
+    """
+    if _is_quiet or sys.stderr is None:
+        yield lambda _: None
+    elif is_terminal():
+        from rich.console import Console
+
+        with Console(stderr=True).status(first) as status:
+            yield status.update
+    else:
+        began = time.monotonic()
+
+        def tell(stage: str) -> None:
+            if time.monotonic() - began > LONG:
+                print_message(f"{stage} …")
+
+        yield tell
+
+
+def table(rows: Iterable[Iterable[object]], *, to_right: bool = True) -> list[str]:
+    """Lay rows out in columns, indented: names to the left, what follows to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    return [f"  {line}" for line in aligned(cells, to_right=to_right)] if cells else []
+
+
+def shortened(rows: list[str]) -> list[str]:
+    """Return the first rows, and how many more there are."""
+    n_more = len(rows) - MAX_SHOWN
+    return [*rows[:MAX_SHOWN], f"  and {n_more:,} more"] if n_more > 0 else rows
