@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Self
@@ -13,14 +14,11 @@ from scipy.stats import beta
 
 import tiebreak as tb
 from tiebreak import decide, simulate
-from tiebreak.data.ids import Ids
 from tiebreak.decide import read_cost_matrix
-from tiebreak.decide.accuracy import Stated, estimate_accuracy
-from tiebreak.inference.calibration import Calibration
-from tiebreak.kernels.arrays import softmax
 
 CROWD = simulate.crowd(80, 8, 3, responses_per_task=3, accuracy=(0.4, 0.8), random_state=1)
 MODEL = tb.VariationalBayes().fit(CROWD.responses)
+AB = tb.Responses.from_rows([("1", "ann", "a"), ("2", "ann", "b")])
 COSTS = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 1.0], [10.0, 3.0, 0.0]])
 
 
@@ -77,7 +75,7 @@ def test_an_expert_sees_first_what_saves_most() -> None:
 
 
 def test_costs_come_as_tables_mappings_and_arrays(tmp_path: Path) -> None:
-    classes = Ids(["a", "b"])
+    classes = AB.classes
     path = tmp_path / "costs.csv"
     path.write_text("ask,truth,b,a\n0.5,b,0,9\n0.4,a,1,0\n")
     by_truth = {"a": {"a": 0, "b": 1, "ask": 0.4}, "b": {"a": 9, "b": 0, "ask": 0.5}}
@@ -108,7 +106,7 @@ def test_costs_come_as_tables_mappings_and_arrays(tmp_path: Path) -> None:
 )
 def test_costs_that_cannot_be_are_refused(source: Any, message: str) -> None:
     with refused(tb.TiebreakError, message):
-        read_cost_matrix(source, Ids(["a", "b"]))
+        read_cost_matrix(source, AB.classes)
 
 
 def test_a_model_that_was_not_fitted_is_refused() -> None:
@@ -212,19 +210,25 @@ def test_shared_errors_make_further_votes_worth_less() -> None:
 # How many are right
 
 
-def test_probabilities_at_another_scale_are_those_of_another_fit() -> None:
-    other = tb.VariationalBayes(dependence=0.7).fit(CROWD.responses)
-    stated = MODEL.decide().stated
-    scores = np.log(stated.q) / Calibration(0.35).scale(stated.n_responses)[:, None]
-    again = softmax(scores, Calibration(0.7).scale(stated.n_responses))
-    assert again == pytest.approx(other.probabilities_)
+def restated(decided: decide.Decisions, **changes: Any) -> decide.Decisions:
+    """Return the decisions with something else stated of them."""
+    return replace(decided, stated=decided.stated._replace(**changes))
+
+
+def without_known(decided: decide.Decisions, tasks: Any) -> decide.Decisions:
+    """Return the decisions without those of some tasks, which are left open."""
+    label = decided.stated.label.copy()
+    label[decided.tasks.codes(list(tasks))] = -1
+    return restated(decided, label=label)
 
 
 def test_what_is_known_for_sure_leaves_only_chance() -> None:
-    stated = MODEL.decide().stated
-    for found in (None, Calibration(0.35, 1.0, 0.0, 0.0)):
-        estimate = estimate_accuracy(stated._replace(calibration=found), 0.9)
-        top = stated.q.max(axis=1)
+    decided = MODEL.decide()
+    calibration = decided.stated.calibration
+    assert calibration is not None
+    for found in (None, calibration._replace(dependence_variance=0.0, multiplier_variance=0.0)):
+        estimate = restated(decided, calibration=found).estimate_accuracy()
+        top = MODEL.probabilities_.max(axis=1)
         width = 1.6449 * np.sqrt((top * (1.0 - top)).mean() / 80)
         assert estimate.expected == pytest.approx(top.mean())
         assert estimate.low == pytest.approx(top.mean() - width, abs=1e-3)
@@ -290,9 +294,7 @@ def test_what_is_promised_is_kept_within_two_points_where_probabilities_are_cali
             continue
         for rate in (0.1, 0.3, 0.5):
             decided = model.decide(abstain_rate=rate)
-            label = decided.stated.label.copy()
-            label[model.tasks_.codes(list(known))] = -1
-            found = estimate_accuracy(decided.stated._replace(label=label), 0.9)
+            found = without_known(decided, known).estimate_accuracy()
             realised = _realised(made, decided, known)
             kept.append(realised >= found.promised - 0.02)
             as_expected.append(realised >= found.expected - 0.02)
@@ -327,23 +329,24 @@ def test_promises_hold_where_all_who_err_give_the_same_wrong_class() -> None:
         for rate in (0.0, 0.2, 0.5):
             decided = model.decide(abstain_rate=rate)
             realised = _realised(made, decided, known)
-            label = decided.stated.label.copy()
-            label[model.tasks_.codes(list(known))] = -1
-            others = decided.stated._replace(label=label)
-            kept.append(realised >= estimate_accuracy(others, 0.9).low)
-            alone = others._replace(recount=None)
-            by_scale_alone.append(realised >= estimate_accuracy(alone, 0.9).low)
+            others = without_known(decided, known)
+            kept.append(realised >= others.estimate_accuracy().low)
+            alone = restated(others, recount=None)
+            by_scale_alone.append(realised >= alone.estimate_accuracy().low)
     assert np.mean(kept) >= 0.8  # 0.95 is meant; crowds are few, and rates share one
     assert np.mean(by_scale_alone) < np.mean(kept)
 
 
 def test_known_tasks_and_what_the_model_says_make_a_beta() -> None:
     def found(top: float, n: int, n_right: int, n_tasks: int = 100_000) -> Any:
-        q = np.tile([top, 1.0 - top], (n_tasks, 1))
-        label = np.zeros(n_tasks, dtype=np.int32)
-        return estimate_accuracy(
-            Stated(q, label, np.ones(n_tasks), None, None, lambda: (n, n_right)), 0.9
-        )
+        changes: dict[str, Any] = {
+            "q": np.tile([top, 1.0 - top], (n_tasks, 1)),
+            "label": np.zeros(n_tasks, dtype=np.int32),
+            "n_responses": np.ones(n_tasks),
+            "calibration": None,
+            "recount": lambda: (n, n_right),
+        }
+        return restated(MODEL.decide(), **changes).estimate_accuracy()
 
     many = found(0.9, 40, 30)  # what the model says counts as ten more, Jeffreys as one
     assert many.n_known == 40
@@ -360,11 +363,8 @@ def test_tasks_that_were_told_are_right() -> None:
     made = _crowd_that_errs_alike(0)
     known = dict(list(made.gold.to_dict().items())[:200])
     model = tb.VariationalBayes().fit(made.responses, gold=known)
-    stated = model.decide().stated
-    all_of_them = estimate_accuracy(stated, 0.9)
-    label = stated.label.copy()
-    label[model.tasks_.codes(list(known))] = -1
-    others = estimate_accuracy(stated._replace(label=label), 0.9)
+    all_of_them = model.decide().estimate_accuracy()
+    others = without_known(model.decide(), known).estimate_accuracy()
     for name in ("expected", "low", "high", "promised"):
         known_and_not = 0.4 + 0.6 * getattr(others, name)
         assert getattr(all_of_them, name) == pytest.approx(known_and_not)
@@ -419,9 +419,9 @@ def test_a_kept_model_promises_the_same_and_one_of_counts_by_scales(tmp_path: Pa
     model.save(tmp_path / "all.tbm")
     assert tb.load(tmp_path / "all.tbm").decide().estimate_accuracy() == expected
     model.save(tmp_path / "counts.tbm", keep="counts")
-    stated = tb.load(tmp_path / "counts.tbm").decide().stated
-    by_scale = estimate_accuracy(stated._replace(recount=None), 0.9)
-    assert estimate_accuracy(stated, 0.9) == by_scale
+    decided = tb.load(tmp_path / "counts.tbm").decide()
+    by_scale = restated(decided, recount=None).estimate_accuracy()
+    assert decided.estimate_accuracy() == by_scale
 
 
 def test_a_level_that_is_none_is_refused_and_nothing_decided_has_no_accuracy() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.data import Responses
+from tiebreak import Responses
 from tiebreak.judges import (
     agreement_report,
     cohen_kappas,
@@ -19,8 +20,9 @@ from tiebreak.judges import (
     krippendorff_alpha,
     percent_agreement,
 )
-from tiebreak.judges.agreement import Level
 from tiebreak.simulate import crowd
+
+Level = Literal["nominal", "ordinal"]
 
 # K. Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), sections A, B and C.
 BINARY = ["0100000000", "1110010100"]

@@ -11,7 +11,6 @@ from juries.crowds import fitted, made
 
 import tiebreak as tb
 from tiebreak import judges
-from tiebreak.judges.messages import MESSAGES
 
 CROWD = made(n_tasks=120, n_known=60)
 MODEL = fitted(CROWD.responses)
@@ -116,4 +115,4 @@ def test_notes(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_tables_hold_every_code() -> None:
-    assert ERRORS.keys() | NOTES.keys() == MESSAGES.keys()
+    assert ERRORS.keys() | NOTES.keys() == judges.messages.MESSAGES.keys()

@@ -11,9 +11,6 @@ import pytest
 from juries.crowds import family, fitted, jury, made, position_biased
 
 import tiebreak as tb
-from tiebreak.judges.dependence import shared_errors
-from tiebreak.judges.known import gold_table, interval_of_share, known_codes
-from tiebreak.judges.panel import outdone, suspects
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")
@@ -179,9 +176,8 @@ def test_equal_judges_are_not_called_worse_than_each_other() -> None:
     wrong = 0
     for seed in range(60):
         crowd = jury(seed, {f"w{j}": 0.75 for j in range(8)}, n_tasks=100, n_known=100)
-        task, label = known_codes(crowd.some, crowd.responses.tasks, crowd.responses.classes)
-        table = gold_table(crowd.responses, task, label)
-        wrong += bool(outdone(table)) or bool(suspects(table, []))
+        report = tb.judges.panel_report(fitted(crowd.responses), crowd.some, sub_panels=False)
+        wrong += bool(report.outdone) or bool(report.look_at)
     assert wrong <= 3
 
 
@@ -368,12 +364,6 @@ def test_one_discount_for_a_family() -> None:
     assert weighted.weight.sum() == pytest.approx(40 * 5)
 
 
-@pytest.mark.parametrize("n", [0, 5, 50])
-def test_interval_of_a_share_covers(n: int) -> None:
-    low, high = interval_of_share(n, 50)
-    assert 0.0 <= low <= n / 50 <= high <= 1.0
-
-
 class TestBadInput:
     """Clear words, no crash, no over-confident answer."""
 
@@ -470,19 +460,27 @@ class TestBadInput:
 @pytest.mark.parametrize("name", REAL)
 def test_fifty_labels_show_shared_errors(name: str) -> None:
     """φ and n_eff of all gold lie in the intervals of 50 labels, in 90 % of draws."""
-    responses = tb.read_responses(f"{JURIES}/{name}/responses.csv")
-    gold = tb.read_gold(f"{JURIES}/{name}/gold.csv")
-    task, label = known_codes(gold, responses.tasks, responses.classes)
-    whole = shared_errors(gold_table(responses, task, label))
+    model = tb.MajorityVote().fit(tb.read_responses(f"{JURIES}/{name}/responses.csv"))
+    gold = tb.read_gold(f"{JURIES}/{name}/gold.csv").to_dict()
+
+    def shared(known: list[Any]) -> Any:
+        given = {task: gold[task] for task in known}
+        return tb.judges.panel_report(model, given, sub_panels=False).shared
+
+    answered = [task for task in gold if len(model.responses_.of(_code(model, task))[0])]
+    whole = shared(answered)
     hits = 0
     for seed in range(30):
-        drawn = np.random.default_rng(seed).choice(len(task), 50, replace=False)
-        table = gold_table(responses, task[drawn], label[drawn])
-        found = shared_errors(table, whole.n_judges)
+        drawn = np.random.default_rng(seed).choice(len(answered), 50, replace=False)
+        found = shared([answered[i] for i in drawn.tolist()])
         inside = found.interval[0] <= whole.correlation <= found.interval[1]
         low, high = found.effective_interval
         hits += inside and low <= whole.effective <= high
     assert hits >= 27
+
+
+def _code(model: Any, task: Any) -> int:
+    return int(model.tasks_.codes([task])[0])
 
 
 @pytest.mark.parametrize("name", ["Auto", "DawidSkene", "MajorityVote"])

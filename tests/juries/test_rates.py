@@ -11,7 +11,6 @@ import pytest
 from juries.crowds import fitted, made
 
 import tiebreak as tb
-from tiebreak.judges.rates import ClassRates
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 
@@ -20,23 +19,21 @@ def coverage(method: str, *, unequal: bool, n_draws: int = 200) -> float:
     """Return how often the interval of 90 % holds the true share, over samples of gold."""
     crowd = made(n_tasks=800, shared=0.5)
     model = fitted(crowd.responses)
-    f = model.probabilities_[:, 0]
-    names = list(model.tasks_)
-    truth = np.array([crowd.gold[task] == model.classes_[0] for task in names], dtype=float)
-    said = model.labels_.label == 0
-    everyone = np.ones(len(f), dtype=bool)
+    name = model.classes_[0]
+    share = np.mean([label == name for label in crowd.gold.values()])
     hits = 0
     for seed in range(n_draws):
-        rng = np.random.default_rng(seed)
         if unequal:
             drawn = tb.judges.sample_tasks(model, 60, random_state=seed)
-            task, chance = drawn.task, drawn.probability
+            tasks = [model.tasks_[int(i)] for i in drawn.task]
+            selection = dict(zip(tasks, drawn.probability.tolist(), strict=True))
         else:
-            task = rng.choice(len(f), 60, replace=False).astype(np.int32)
-            chance = np.full(60, 60 / len(f))
-        rates = ClassRates(f, said, task, truth[task] > 0.5, chance, 0.9, rng)
-        found = rates.estimates(everyone, is_part=False, two_classes=True)[method]
-        hits += found.low <= truth.mean() <= found.high
+            at = np.random.default_rng(seed).choice(800, 60, replace=False)
+            tasks, selection = [model.tasks_[int(i)] for i in at], None
+        known = {task: crowd.gold[task] for task in tasks}
+        rates = tb.judges.estimate_rates(model, known, selection=selection, random_state=seed)
+        found = rates.of(name, method=method)
+        hits += found.low <= share <= found.high
     return hits / n_draws
 
 
@@ -164,17 +161,17 @@ def test_gold_that_is_no_random_sample_is_said_and_chances_set_it_right() -> Non
 def test_rogan_gladen_needs_judges_who_have_to_do_with_the_truth() -> None:
     rng = np.random.default_rng(0)
     truth = rng.random(2000) < 0.3
-    everyone = np.ones(2000, dtype=bool)
-    task = rng.choice(2000, 100, replace=False).astype(np.int32)
-    chance = np.full(100, 0.05)
+    task = rng.choice(2000, 100, replace=False)
+    gold = {int(i): "yes" if truth[i] else "no" for i in task}
 
     def found(said: Any) -> Any:
-        rates = ClassRates(said * 1.0, said, task, truth[task], chance, 0.9, rng)
-        return rates.rogan_gladen(everyone)
+        rows = [(i, "judge", "yes" if yes else "no") for i, yes in enumerate(said.tolist())]
+        model = tb.MajorityVote().fit(tb.Responses.from_rows(rows))
+        rates = tb.judges.estimate_rates(model, gold).rates
+        return [each for each in rates if (each.method, each.label) == ("rogan-gladen", "yes")]
 
-    assert found(rng.random(2000) < 0.5) is None
-    turned = found(~truth ^ (rng.random(2000) < 0.2))
-    assert turned is not None, "who says the opposite says much"
+    assert found(rng.random(2000) < 0.5) == []
+    (turned,) = found(~truth ^ (rng.random(2000) < 0.2))  # who says the opposite says much
     assert turned.low < 0.3 < turned.high
     assert turned.high - turned.low < 0.4
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak.report import charts
-from tiebreak.report.charts import DARKEST, Chart, clip, round_ticks
 from tiebreak.wording import printable
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -42,12 +41,12 @@ CHARTS = {
 
 
 @pytest.fixture(params=list(CHARTS.values()), ids=list(CHARTS))
-def chart(request: pytest.FixtureRequest) -> Chart:
-    made: Chart = request.param
+def chart(request: pytest.FixtureRequest) -> charts.Chart:
+    made: charts.Chart = request.param
     return made
 
 
-def test_a_picture_is_well_formed_and_says_what_it_is(chart: Chart) -> None:
+def test_a_picture_is_well_formed_and_says_what_it_is(chart: charts.Chart) -> None:
     root = ElementTree.fromstring(chart.svg("key"))
     assert root.tag == f"{SVG}svg"
     assert root.get("role") == "img"
@@ -56,14 +55,14 @@ def test_a_picture_is_well_formed_and_says_what_it_is(chart: Chart) -> None:
     assert [each.text for each in root.findall(f"{SVG}desc")] == [chart.description]
 
 
-def test_a_picture_has_neither_script_nor_inline_style(chart: Chart) -> None:
+def test_a_picture_has_neither_script_nor_inline_style(chart: charts.Chart) -> None:
     root = ElementTree.fromstring(chart.svg())
     for element in root.iter():
         assert not element.tag.endswith(("script", "style", "foreignObject", "a", "image", "use"))
         assert not [name for name in element.attrib if name == "style" or name.startswith("on")]
 
 
-def test_nothing_is_drawn_outside_the_picture(chart: Chart) -> None:
+def test_nothing_is_drawn_outside_the_picture(chart: charts.Chart) -> None:
     root = ElementTree.fromstring(chart.svg())
     for element in root.iter():
         for name, most in (("x", chart.width), ("y", chart.height), ("cx", chart.width)):
@@ -72,7 +71,7 @@ def test_nothing_is_drawn_outside_the_picture(chart: Chart) -> None:
         assert not any(value in ("nan", "inf", "-inf") for value in element.attrib.values())
 
 
-def test_a_figure_has_the_numbers_as_a_table(chart: Chart) -> None:
+def test_a_figure_has_the_numbers_as_a_table(chart: charts.Chart) -> None:
     found = ElementTree.fromstring(chart.html())
     table = found.find(".//table")
     assert table is not None
@@ -83,7 +82,7 @@ def test_a_figure_has_the_numbers_as_a_table(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("ending", ["svg", "html"])
-def test_a_chart_can_be_saved(chart: Chart, ending: str, tmp_path: Path) -> None:
+def test_a_chart_can_be_saved(chart: charts.Chart, ending: str, tmp_path: Path) -> None:
     chart.save(tmp_path / f"chart.{ending}")
     text = (tmp_path / f"chart.{ending}").read_text("utf-8")
     assert "<script" not in text
@@ -92,7 +91,7 @@ def test_a_chart_can_be_saved(chart: Chart, ending: str, tmp_path: Path) -> None
         assert root.find(f"{SVG}style") is not None  # its colours travel with it
 
 
-def test_notebooks_show_a_chart_by_itself(chart: Chart) -> None:
+def test_notebooks_show_a_chart_by_itself(chart: charts.Chart) -> None:
     assert chart._repr_svg_().startswith("<svg")
     assert "<table" in chart._repr_html_()
 
@@ -109,7 +108,7 @@ def test_numbers_of_a_heat_map_stand_in_its_cells() -> None:
 )
 def test_ticks_are_few_sorted_and_inside(low: float, width: float, about: int) -> None:
     high = low + width
-    ticks = round_ticks(low, high, about)
+    ticks = charts.round_ticks(low, high, about)
     assert len(ticks) <= 2 * about + 2
     assert ticks == sorted(ticks)
     slack = 1e-6 * max(abs(low), abs(high), width)
@@ -118,7 +117,7 @@ def test_ticks_are_few_sorted_and_inside(low: float, width: float, about: int) -
 
 @given(st.text(max_size=200), st.integers(2, 30))
 def test_clipped_text_is_short_printable_and_on_one_line(text: str, most: int) -> None:
-    short = clip(text + "\ud800\x00", most)
+    short = charts.clip(text + "\ud800\x00", most)
     assert len(short) <= most
     assert "\n" not in short
     printable(short).encode()
@@ -162,7 +161,7 @@ def test_words_can_be_read_on_their_ground(scheme: str) -> None:
 def test_numbers_can_be_read_on_every_cell(scheme: str, heat: str) -> None:
     colours = palettes()[scheme]
     for step in range(11):
-        share = DARKEST * step / 10
+        share = charts.DARKEST * step / 10
         cell = tuple(
             share * over + (1 - share) * under
             for over, under in zip(colours[heat], colours["surface"], strict=True)

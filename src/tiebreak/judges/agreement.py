@@ -339,16 +339,25 @@ def few_enough(responses: Responses, random_state: int = 0) -> Responses:
 
 
 def by_worker(
-    responses: Responses, which: Mask | slice = slice(None), values: Floats | None = None
+    responses: Responses,
+    which: Mask | slice = slice(None),
+    values: Floats | None = None,
+    *,
+    by_label: bool = False,
 ) -> sparse.csr_array:
-    """Count some answers, or add up their values, by task and worker, (n_tasks, n_workers).
+    """Count some answers, or add up their values, by task and worker.
 
-    `table.T @ table` then counts, for each pair of workers, the tasks that they share.
+    `table.T @ table` then counts, for each pair of workers, the tasks that they share; `by_label`:
+    with a row for each task and label, those on which they give the same label.
     """
-    task, worker = responses.task_of_each()[which], responses.worker_of_each()[which]
-    shape = (responses.n_tasks, responses.n_workers)
-    values = np.ones(len(task)) if values is None else values[which]
-    return sparse.csr_array(sparse.coo_array((values, (task, worker)), shape=shape))
+    row, worker = responses.task_of_each()[which], responses.worker_of_each()[which]
+    n_rows = responses.n_tasks
+    if by_label:
+        row = row.astype(np.int64) * responses.n_classes + responses.label_of_each()[which]
+        n_rows *= responses.n_classes
+    values = np.ones(len(row)) if values is None else values[which]
+    shape = (n_rows, responses.n_workers)
+    return sparse.csr_array(sparse.coo_array((values, (row, worker)), shape=shape))
 
 
 @checks(responses=Responses)
@@ -360,13 +369,12 @@ def cohen_kappas(responses: Responses) -> CohenKappas:
     """
     answered = by_worker(responses)
     shared = answered.T @ answered
-    equal = sparse.csr_array(shared.shape)
+    labelled = by_worker(responses, by_label=True)
+    equal = labelled.T @ labelled
     chance = sparse.csr_array(shared.shape)
-    label = responses.label_of_each()
     for k in range(responses.n_classes):
-        gives = by_worker(responses, label == k)
-        equal = equal + gives.T @ gives
-        said = gives.T @ answered  # [a, b]: how often by a, on tasks that b answered
+        # [a, b]: how often a says the class, on tasks that b answered
+        said = by_worker(responses, responses.label_of_each() == k).T @ answered
         chance = chance + said * said.T
     first, second = (each.astype(np.int32) for each in sparse.triu(shared, 1).tocsr().nonzero())
     n_shared, n_equal, n_chance = (_at(each, first, second) for each in (shared, equal, chance))
@@ -517,10 +525,7 @@ def _stand_against_others(
     alone = by_worker(responses, is_clearer & differs).T @ by_worker(
         responses, is_clearer & ~differs
     )
-    alike = sparse.csr_array(alone.shape)
-    for k in range(responses.n_classes):
-        same = by_worker(responses, is_clear & (label == k))
-        alike = alike + same.T @ same
+    alike = by_worker(responses, is_clear, by_label=True)
     either = both.T @ both + alone + alone.T
     pair = (kappas.first, kappas.second)
-    return _at(alike, *pair), _at(either, *pair)
+    return _at(alike.T @ alike, *pair), _at(either, *pair)

@@ -29,7 +29,7 @@ from tiebreak.arguments import FITTED, checks
 from tiebreak.data.weighing import plurality
 from tiebreak.errors import InputError
 from tiebreak.inference.known import deal
-from tiebreak.judges.agreement import COPIED, LEAST_ERRORS
+from tiebreak.judges.agreement import COPIED, LEAST_ERRORS, by_worker
 from tiebreak.judges.known import LEVEL, GoldTable
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.wording import first_few
@@ -206,27 +206,25 @@ def error_dependence(model: Any, gold: Any = None) -> Dependence:
         codes = tables.read_gold(gold).on(model.tasks_, model.classes_)
         truth = np.full(len(model.tasks_), -1, dtype=np.int32)
         truth[codes.task] = codes.label
-    task = crowd.task_of_each()
-    known = np.flatnonzero(truth[task] >= 0)
-    if not len(known):
+    task, worker = crowd.task_of_each(), crowd.worker_of_each()
+    known = truth[task] >= 0
+    if not known.any():
         raise InputError("no-known-response")
-    task, worker, label = task[known], crowd.worker_of_each()[known], crowd.label_of_each()[known]
-    errs = (label != truth[task]).astype(np.float64)
-    found = Residuals(task, worker, errs, truth, crowd.n_workers)
+    errs = known & (crowd.label_of_each() != truth[task])
+    found = Residuals(
+        task[known], worker[known], errs[known].astype(np.float64), truth, crowd.n_workers
+    )
     low, high = found.interval()
-    n = len(task) / found.n_tasks
-    given = np.bincount(worker)
+    n = len(found.task) / found.n_tasks
+    given = np.bincount(found.worker)
     busiest = np.argsort(-given, kind="stable")[:MOST_WORKERS]
     chosen = np.sort(busiest[given[busiest] > 0])
     common, phi = found.pairs(chosen)
     # Copies give the same wrong labels on nearly all tasks on which either errs.
-    errors = found.table(errs)[:, chosen]
-    of_left = (errors.T @ found.table(np.ones(len(task)))[:, chosen]).toarray()
-    either = of_left + of_left.T - (errors.T @ errors).toarray()
-    same = np.zeros(common.shape)
-    for k in range(crowd.n_classes):
-        wrong = found.table(errs * (label == k))[:, chosen]
-        same += (wrong.T @ wrong).toarray()
+    errors, wrong = (by_worker(crowd, errs, by_label=each)[:, chosen] for each in (False, True))
+    same, both = ((each.T @ each).toarray() for each in (wrong, errors))
+    of_left = (errors.T @ by_worker(crowd, known)[:, chosen]).toarray()
+    either = of_left + of_left.T - both
     is_copy = (either >= LEAST_ERRORS) & (same >= COPIED * either) & (common >= LEAST_COMMON)
     left, right = np.nonzero(np.triu(is_copy, 1))
     order = np.argsort(-same[left, right], kind="stable")
