@@ -23,7 +23,7 @@ from tiebreak.arguments import (
     optional,
     whole,
 )
-from tiebreak.data import Responses, sorted_classes
+from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
@@ -156,7 +156,7 @@ def crowd_for(
     >>> crowd_for(gold, 3, responses_per_task=3, accuracy=1.0).responses
     Responses(6 responses, 2 tasks, 3 workers, 2 classes)
     """
-    class_names, new_code = sorted_classes(gold.classes)
+    class_names, new_code = gold.classes.sorted()
     n_tasks = len(gold)
     n_classes = len(class_names)
     if n_tasks < 1 or n_classes < 2:
@@ -173,7 +173,7 @@ def crowd_for(
     if shared:
         _err_together(label, theta, worker, truth, task, shared, rng)
     order, new_worker = _by_appearance(worker, n_workers)
-    workers = Ids(Ids(_numbered("w", n_workers, start=1)).take(order))
+    workers = Ids(_numbered("w", n_workers, start=1)).take(order)
     responses = Responses.from_codes(
         task, new_worker[worker], label, gold.tasks, workers, class_names
     )
@@ -307,7 +307,7 @@ def _class_names(classes: Sequence[Hashable] | None, n_classes: int) -> Ids:
     given = Ids(_numbered("c", n_classes, start=0) if classes is None else classes)
     are_names = all(isinstance(name, Hashable) for name in given)
     is_each_once = are_names and len(set(given)) == len(given) == n_classes
-    if not is_each_once or sorted_classes(given)[0] != given:
+    if not is_each_once or given.sorted()[0] != given:
         raise OptionError.must_be("classes", f"{n_classes} different names, sorted", given)
     return given
 

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.data.ids import Ids
-from tiebreak.data.ids.hashing import hash_ids
+from tiebreak.data.ids import Ids, hash_ids
 from tiebreak.errors import FileError, InputError, InputNote
 from tiebreak.shards import sources
 from tiebreak.shards.sources import find_shards

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pyarrow import fs
 
 import tiebreak as tb
-from tiebreak.data import ids
 from tiebreak.errors import FileError, OptionError
 from tiebreak.tables import source as shard_files
 
@@ -102,9 +101,9 @@ def assert_subtypes_are_fitted_alike(seed: int, folder: Path, **options: Any) ->
     edges = [0, *sorted(rng.choice(np.arange(1, n_tasks), 4, replace=False).tolist()), n_tasks]
     rows = list(
         zip(
-            *(ids.as_list(crowd.tasks.take(crowd.task_of_each())),
-              ids.as_list(crowd.workers.take(crowd.worker_of_each())),
-              ids.as_list(crowd.classes.take(crowd.label_of_each()))),
+            *(list(crowd.tasks.take(crowd.task_of_each())),
+              list(crowd.workers.take(crowd.worker_of_each())),
+              list(crowd.classes.take(crowd.label_of_each()))),
             strict=True,
         )
     )  # fmt: skip

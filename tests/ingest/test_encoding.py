@@ -25,7 +25,7 @@ def expected(values: list[Any]) -> tuple[list[int], list[Any]]:
 
 def coded(batches: list[pa.Array], n_together: int) -> tuple[list[int], list[Any]]:
     """Code batch by batch; codes are settled after some batches, as builders do."""
-    coder = ids.coder_for(batches[0])
+    coder = ids.Encoder()
     codes: list[int] = []
     for at in range(0, len(batches), n_together):
         some = np.concatenate([coder.add(batch) for batch in batches[at : at + n_together]])
@@ -101,7 +101,7 @@ def test_pieces_of_a_long_table_share_their_codes(monkeypatch: pytest.MonkeyPatc
     for at in range(0, n, 300):
         batch = slice(at, at + 300)
         builder.add(task[batch], worker[batch].dictionary_encode(), label[batch])
-    made = Responses.from_built(builder.finish())
+    made = builder.finish()
     whole = Responses.from_columns(task, worker, label, repeats="count")
     assert np.array_equal(made.start, whole.start)
     assert np.array_equal(made.code, whole.code)

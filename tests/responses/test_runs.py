@@ -11,7 +11,7 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.data import Responses, runs
-from tiebreak.data.weighing import Extras, weigh
+from tiebreak.data.runs import Extras, weigh
 from tiebreak.errors import InputNote
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")

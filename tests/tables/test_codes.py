@@ -319,7 +319,6 @@ CASES: dict[str, Do] = {
     "value-empty": records(PAIR | {"judge": "", "winner": "tie"}),
     "wrong-type": records(studio() | {"annotations": 7}),
     "cannot-turn": rows("task,worker,order,label", "a,w,p,A", "a,v,q,B", turned=False),
-    "confidence-unused": rows("task,worker,label,confidence", "a,w,x,1", "a,w,y,1"),
     "gold-in-file": records(
         studio(choice(["x"])),
         studio(
@@ -392,9 +391,6 @@ CASES: dict[str, Do] = {
     "array-folder-missing": lambda f: tables.read_responses(f / "x.tb"),
     "array-folder-of-other-kind": lambda f: packed(f, what="soup"),
     "array-folder-version": lambda f: packed(f, version=99),
-    "ids-not-packable": lambda f: tables.write_responses(
-        f / "x.tb", Responses.from_rows([(("a", 1), "w", "x")])
-    ),
     "in-use": twice,
     "no-locks": patched(
         "fcntl.flock",

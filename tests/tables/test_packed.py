@@ -103,13 +103,6 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "y.tb").read_text() == "precious"
 
 
-def test_ids_that_no_array_holds_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    crowd = Responses.from_rows([(("a", 1), "ann", "x")])
-    with refused("ids-not-packable", what="tasks"):
-        write_responses(tmp_path / "x.tb", crowd)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_crash_leaves_the_old_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_responses(tmp_path / "x.tb", CROWD)
 

@@ -262,7 +262,7 @@ def test_workers_are_written_one_row_per_truth_and_answer(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["l.csv", "l.tsv.gz", "l.jsonl", "l.parquet"])
-@pytest.mark.parametrize("tasks", [[f"t{i}" for i in range(10)], [(i, "x") for i in range(10)]])
+@pytest.mark.parametrize("tasks", [[f"t{i}" for i in range(10)], list(range(10))])
 def test_labels_stream_out_as_if_written_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, tasks: list[Any]
 ) -> None:

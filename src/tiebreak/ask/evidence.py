@@ -216,7 +216,7 @@ def _gold(job: Job, label: Mapping[int, int]) -> Gold | None:
         return None
     task = np.fromiter(label, dtype=np.int32, count=len(label))
     codes = np.fromiter(label.values(), dtype=np.int32, count=len(label))
-    tasks = Ids(job.responses.tasks.take(task))
+    tasks = job.responses.tasks.take(task)
     return Gold(tasks, codes, job.responses.classes, np.arange(len(codes)), SOURCE)
 
 

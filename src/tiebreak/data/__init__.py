@@ -1,23 +1,6 @@
-"""Responses: who gave which label to which task."""
+"""Responses: who gave which label to which task. Gold, labels and the ids that name things."""
 
-from tiebreak.data.building import (
-    REPEATS,
-    Builder,
-    Built,
-    MixedLabelsError,
-    Repeats,
-    sorted_classes,
-)
+from tiebreak.data.building import REPEATS, Builder, Repeats, read_weights
 from tiebreak.data.responses import Responses
-from tiebreak.data.weights import read_weights
 
-__all__ = [
-    "REPEATS",
-    "Builder",
-    "Built",
-    "MixedLabelsError",
-    "Repeats",
-    "Responses",
-    "read_weights",
-    "sorted_classes",
-]
+__all__ = ["REPEATS", "Builder", "Repeats", "Responses", "read_weights"]

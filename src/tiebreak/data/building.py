@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import numpy as np
 
-from tiebreak.data import ids
-from tiebreak.data.ids import MISSING, Coder, Column, Ids
-from tiebreak.data.weights import arrange_weighted, check_length
-from tiebreak.errors import ResponseError, note
+from tiebreak.data.confidence import scaled
+from tiebreak.data.ids import MISSING, Column, Encoder, Ids, as_numbers, encode
+from tiebreak.data.responses import Responses, arrange, check_length, check_lengths
+from tiebreak.data.runs import Extras, vote, weigh
+from tiebreak.errors import InputError, ResponseError, note
 from tiebreak.kernels.arrays import default_threads, for_each
-from tiebreak.kernels.contract import COMPILED_ROWS, repays_compiled_intake
-from tiebreak.kernels.ingest import reference
-from tiebreak.kernels.ingest.reference import Arranged, ResponseRows
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.contract import COMPILED_ROWS
+from tiebreak.kernels.ingest.reference import ResponseRows
+from tiebreak.kernels.layout import Floats
 from tiebreak.options import require_word
-from tiebreak.wording import NOWHERE, Source, agreeing, counted
+from tiebreak.wording import NOWHERE, Source
 
 Repeats = Literal["last", "count", "error", "vote", "runs"]
 REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")
-ROLES = ("task", "worker", "label")
+IDS = ("task", "worker", "label")
+CODED = (*IDS, "order", "group")
 SHOWN = 3  # rows named in a message
 TOGETHER = 1 << 24  # rows whose codes are settled at a time
-INT32_END = 2**31
-
-
-class Built(NamedTuple):
-    """What a builder makes: the fields of `Responses`, in their order."""
-
-    start: Offsets
-    code: Codes
-    tasks: Ids
-    workers: Ids
-    classes: Ids
-    n_empty: int
-    n_repeats: int
-    weight: Floats | None = None
 
 
 class Builder:
@@ -54,218 +41,199 @@ class Builder:
         require_word("repeats", repeats, REPEATS)
         self._repeats: Repeats = repeats
         self._source = source
-        self._coders: tuple[Coder, ...] = ()
-        self._parts: list[ResponseRows] = []
-        self._recent: list[tuple[ResponseRows, Floats | None]] = []
+        self._encoders = {role: Encoder() for role in CODED}
+        self._recent: list[dict[str, Any]] = []  # arrays by role, in codes yet to be settled
         self._n_recent = 0
-        self._weights: list[Floats] = []  # of each row that has a label; empty: none are given
-        self._rows_without_id: dict[str, list[int]] = {"task": [], "worker": []}  # the first few
-        self._n_without_id = {"task": 0, "worker": 0}
-        self._n_rows = 0
+        self._n_settled = 0
         self._n_empty = 0
+        self._parts: list[ResponseRows] = []  # in final codes
+        self._extras: list[dict[str, Any]] = []  # arrays by role, of the rows in parts
 
     @property
     def n_rows(self) -> int:
         """How many rows were taken."""
-        return self._n_rows + self._n_recent
+        return self._n_settled + self._n_recent
 
     def add(
-        self, task: Column, worker: Column, label: Column, *, weight: Floats | None = None
+        self,
+        task: Column,
+        worker: Column,
+        label: Column,
+        *,
+        order: Column | None = None,
+        group: Column | None = None,
+        weight: Floats | None = None,
+        confidence: Floats | None = None,
     ) -> None:
-        """Take some rows."""
-        columns = task, worker, label
-        if not self._coders:
-            self._coders = tuple(ids.coder_for(column) for column in columns)
-        rows = ResponseRows(*self._encode(columns))
-        n_rows = len(rows.task)
+        """Take some rows; what is given beside task, worker and label is given in each batch.
+
+        `order` is the order of presentation, `group` the family of the worker, `confidence` what
+        the worker stated, NaN where nothing.
+        """
+        columns = dict(zip(CODED, (task, worker, label, order, group), strict=True))
+        wanted = [role for role, column in columns.items() if column is not None]
+        rows: dict[str, Any] = {}
+
+        def encode_column(i: int) -> None:
+            role = wanted[i]
+            try:
+                rows[role] = self._encoders[role].add(columns[role])
+            except InputError:
+                raise
+            except (TypeError, ValueError) as error:
+                raise ResponseError("bad-id", role=role, reason=error) from None
+
+        is_large = hasattr(task, "__len__") and len(task) >= COMPILED_ROWS
+        for_each(encode_column, len(wanted), default_threads() if is_large else 1)
+        n_rows = len(rows["task"])
+        check_lengths([rows[role] for role in IDS])
         if weight is not None:
             check_length(weight, n_rows)
-        self._recent.append((rows, weight))
+            rows["weight"] = weight
+        if confidence is not None:
+            rows["confidence"] = confidence
+        self._recent.append(rows)
         self._n_recent += n_rows
-        if self._n_recent >= max(TOGETHER, 2 * max(map(len, self._coders))):
+        if self._n_recent >= max(TOGETHER, 2 * max(map(len, self._encoders.values()))):
             self._settle()
+
+    def names(self) -> Iterator[Ids]:
+        """Yield the ids seen so far: of tasks, workers and labels, one column at a time."""
+        self._settle()
+        return (self._encoders[role].names() for role in IDS)
+
+    def finish(
+        self,
+        *,
+        tasks: Column | None = None,
+        classes: Column | None = None,
+        frame: str = "pyarrow",
+    ) -> Responses:
+        """Sort what was taken in by task, settle who answered twice, and weigh runs.
+
+        `tasks` and `classes` exist even where no row names them.
+        """
+        task_names, workers, class_names = self.names()
+        orders = self._encoders["order"].names()
+        groups = self._encoders["group"].names()
+        self._encoders = {role: Encoder() for role in CODED}  # the tables of ids may be large
+        if tasks is not None:
+            task_names = task_names.merge(encode(tasks)[1])
+        if classes is not None:
+            class_names = class_names.merge(encode(classes)[1])
+        title = self._source.name or "The table"
+        if not len(class_names):
+            raise ResponseError("no-label", table=title)
+        class_names, new_label = class_names.sorted()
+        if self._n_empty:
+            note("empty-labels", n=self._n_empty)
+        extras = {
+            role: np.concatenate([each[role] for each in self._extras])
+            for role in (self._extras[0] if self._extras else {})
+        }
+        group_of = {}
+        if len(groups):  # of each worker: what the rows say, the first where they differ
+            worker = np.concatenate([part.worker for part in self._parts])
+            is_given = extras["group"] != MISSING
+            who, first = np.unique(worker[is_given], return_index=True)
+            found = groups.take(extras["group"][is_given][first])
+            group_of = dict(zip(who.tolist(), map(str, found), strict=True))
+        parts, self._parts = self._parts, []  # arranging uses them up: nobody else may hold them
+        keep_last = self._repeats == "last"
+        n_codes = (len(task_names), len(workers))
+        made, rows = arrange(
+            parts, *n_codes, new_label, keep_last=keep_last, tell_rows=bool(extras)
+        )
+        extras = {role: each[rows] for role, each in extras.items()}
+        responses = Responses(
+            made.start,
+            made.code,
+            task_names,
+            workers,
+            class_names,
+            self._n_empty,
+            made.n_repeats,
+            frame,
+            weight=extras.get("weight"),
+        )
+        stated = extras.get("confidence")
+        if made.n_repeats and self._repeats != "runs":
+            if stated is not None:
+                why = "is used with repeats='runs' only"
+                note("confidence-unused", table=title, reason=why)
+            return _settle_repeats(responses, self._repeats)
+        if stated is not None:
+            stated = scaled(stated, title)
+        more = Extras(extras.get("order"), [*map(str, orders)], stated, group_of)
+        return weigh(responses, more) if self._repeats == "runs" or more.is_given else responses
 
     def _settle(self) -> None:
         """Make one part of the recent rows, in final codes: many small ones leave holes."""
         if not self._recent:
             return
-        recent, weights = zip(*self._recent, strict=True)
-        self._recent = []
-        codes = []
-        for coder, given in zip(self._coders, zip(*recent, strict=True), strict=True):
-            joined = np.concatenate(given)
-            final = coder.settle()
-            codes.append(joined if final is None else final[joined])
-        task, worker, label = codes
-        self._find_rows_without_id("task", task)
-        self._find_rows_without_id("worker", worker)
-        self._n_rows += self._n_recent
+        recent, self._recent = self._recent, []
+        rows = {role: np.concatenate([each[role] for each in recent]) for role in recent[0]}
+        for role, encoder in self._encoders.items():
+            final = encoder.settle()
+            if final is not None:
+                rows[role] = final[rows[role]]
+        for role in ("task", "worker"):
+            missing = np.flatnonzero(rows[role] == MISSING)
+            if len(missing):
+                places = [self._source.where(self._n_settled + int(r)) for r in missing[:SHOWN]]
+                raise ResponseError("no-id-in-row", role=role, n=len(missing), places=places)
+        self._n_settled += self._n_recent
         self._n_recent = 0
-        has_label = label != MISSING
-        weight = None if weights[0] is None else np.concatenate(weights)
-        n_empty = int(len(label) - np.count_nonzero(has_label))
+        has_label = rows["label"] != MISSING
+        n_empty = len(has_label) - int(np.count_nonzero(has_label))
         if n_empty:
             self._n_empty += n_empty
-            task, worker, label = (column[has_label] for column in (task, worker, label))
-            weight = None if weight is None else weight[has_label]
-        if weight is not None:
-            self._weights.append(weight)
+            rows = {role: each[has_label] for role, each in rows.items()}
         # Codes wait in 16 and 8 bits where these can hold them; sorting makes one code of both.
-        worker = _narrow(worker, len(self._coders[1]), np.uint16)
-        label = _narrow(label, len(self._coders[2]), np.uint8)
+        task, worker, label = (rows.pop(role) for role in IDS)
+        if len(self._encoders["worker"]) <= 1 << 16:
+            worker = worker.astype(np.uint16)
+        if len(self._encoders["label"]) <= 1 << 8:
+            label = label.astype(np.uint8)
         self._parts.append(ResponseRows(task, worker, label))
-
-    def names(self) -> Iterator[Ids]:
-        """Yield the ids seen so far: of tasks, workers and labels, one column at a time."""
-        self._settle()
-        return (coder.names() for coder in self._coders)
-
-    def finish(self, *, tasks: Column | None = None, classes: Column | None = None) -> Built:
-        """Sort what was taken in by task, and settle who answered twice.
-
-        `tasks` and `classes` exist even where no row names them.
-        """
-        self._settle()
-        self._refuse_rows_without_id()
-        task_names, worker_names, class_names = (coder.names() for coder in self._coders)
-        self._coders = ()  # their tables may be large, and are done with
-        if tasks is not None:
-            task_names = ids.merge(task_names, ids.encode(tasks)[1])
-        if classes is not None:
-            class_names = ids.merge(class_names, ids.encode(classes)[1])
-        if not len(class_names):
-            raise ResponseError(
-                f"{self._source.name or 'The table'} holds no label at all. "
-                "Pass at least one row of task, worker, label."
-            )
-        class_names, new_label = sorted_classes(class_names)
-        if self._n_empty:
-            n = self._n_empty
-            rows = f"{counted(n, 'row')} {agreeing(n, 'have')}"
-            note(f"{rows} an empty label: no answer, not counted.")
-        arranged, weight = self._arrange(len(task_names), len(worker_names), new_label)
-        built = Built(
-            arranged.start,
-            arranged.code,
-            task_names,
-            worker_names,
-            class_names,
-            self._n_empty,
-            arranged.n_repeats,
-            weight,
-        )
-        if built.n_repeats and self._repeats == "vote":
-            return _vote(built)
-        if built.n_repeats and self._repeats != "runs":  # these are told when they are weighed
-            _report_repeats(built, self._repeats)
-        return built
-
-    def _arrange(
-        self, n_tasks: int, n_workers: int, new_label: Codes
-    ) -> tuple[Arranged, Floats | None]:
-        parts = self._parts
-        self._parts = []  # arranging uses the parts up: nobody else may hold on to them
-        keep_last = self._repeats == "last"
-        if self._weights:
-            weight = np.concatenate(self._weights)
-            return arrange_weighted(parts, weight, n_tasks, new_label, keep_last=keep_last)
-        return arrange(parts, n_tasks, n_workers, new_label, keep_last=keep_last), None
-
-    def _encode(self, columns: Sequence[Column]) -> list[Codes]:
-        """Code the three columns, of a large batch side by side."""
-        codes: list[Codes] = [np.empty(0, dtype=np.int32)] * 3
-
-        def work(i: int) -> None:
-            try:
-                codes[i] = self._coders[i].add(columns[i])
-            except (TypeError, ValueError) as error:
-                raise ResponseError(f"A {ROLES[i]} cannot be used as an id: {error}.") from None
-
-        for_each(work, 3, default_threads() if len(columns[0]) >= COMPILED_ROWS else 1)
-        lengths = tuple(map(len, codes))
-        if len(set(lengths)) > 1:
-            raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
-        return codes
-
-    def _find_rows_without_id(self, what: str, codes: Codes) -> None:
-        rows = np.flatnonzero(codes == MISSING)
-        self._n_without_id[what] += len(rows)
-        self._rows_without_id[what] += [self._n_rows + int(row) for row in rows[:SHOWN]]
-
-    def _refuse_rows_without_id(self) -> None:
-        for what, n in self._n_without_id.items():
-            if n:
-                shown = self._rows_without_id[what][:SHOWN]
-                places = "; ".join(self._source.where(row) for row in shown)
-                raise ResponseError(
-                    f"{counted(n, 'row')} {agreeing(n, 'have')} no {what} id ({places}). "
-                    f"Fill in the {what} or remove the row."
-                )
+        self._extras.append(rows)
 
 
-def arrange(
-    parts: list[ResponseRows], n_tasks: int, n_workers: int, new_label: Codes, *, keep_last: bool
-) -> Arranged:
-    """Sort responses by task, compiled where there are many: `parts` is then used up."""
-    n_responses = sum(len(part.task) for part in parts)
-    if not repays_compiled_intake(n_responses) or n_workers * len(new_label) >= INT32_END:
-        return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
-    from tiebreak.kernels.ingest import sort_by_task
+def read_weights(column: Column, source: Source, first_row: int) -> Floats:
+    """Return a column of weights as numbers, 1 where it is empty; refuse what is not above 0.
 
-    return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last)
-
-
-class MixedLabelsError(ResponseError):
-    """Labels of several types, which have no order; a reader knows where they stand."""
-
-
-def sorted_classes(classes: Ids) -> tuple[Ids, Codes]:
-    """Sort classes; labels that cannot be compared with each other are refused."""
-    try:
-        return ids.sort(classes)
-    except TypeError:
-        kinds = sorted({type(value).__name__ for value in classes})
-        raise MixedLabelsError(
-            f"The labels mix types ({', '.join(kinds)}), so classes have no order. "
-            "Give all labels as one type, for instance text."
-        ) from None
+    >>> read_weights(["2", None, "0.5"], Source("r.csv"), 0)
+    array([2. , 1. , 0.5])
+    """
+    numbers, is_given = as_numbers(column)
+    weight = np.where(is_given, numbers, 1.0)
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight > 0.0)))
+    if len(wrong):
+        row = int(wrong[0])
+        value = column[row].as_py() if hasattr(column[row], "as_py") else column[row]
+        raise ResponseError("bad-weight-in-row", where=source.where(first_row + row), value=value)
+    return weight
 
 
-def _narrow(codes: Codes, n: int, kind: type[np.unsignedinteger[Any]]) -> Any:
-    """Keep codes below n in a narrower kind of number where that can hold them."""
-    return codes.astype(kind) if n <= np.iinfo(kind).max + 1 else codes
-
-
-def _vote(built: Built) -> Built:
-    """Keep what each worker said most often on each task, and say how often that is nothing."""
-    from tiebreak.data.voting import vote
-
-    voted = vote(built.start, built.code, len(built.classes), built.weight)
-    note(
-        f"{built.n_repeats:,} responses repeat a worker on a task; the majority of a worker's "
-        f"runs counts once (repeats='vote'), and {voted.n_ties:,} ties give no vote."
-    )
-    return built._replace(start=voted.start, code=voted.code, weight=voted.weight)
-
-
-def _report_repeats(built: Built, repeats: Repeats) -> None:
-    n = built.n_repeats
-    found = f"{counted(n, 'response')} {agreeing(n, 'repeat')} a worker on a task"
+def _settle_repeats(responses: Responses, repeats: Repeats) -> Responses:
+    """Report how repeats count, or refuse them; runs are reported when they are weighed."""
+    n = responses.n_repeats
+    if repeats == "vote":
+        voted, n_ties = vote(responses)
+        note("repeats-voted", n=n, n_ties=n_ties)
+        return voted
     if repeats == "error":
-        task, worker = _first_repeat(built)
+        worker = responses.worker_of_each()
+        task = responses.task_of_each()
+        first = int(np.flatnonzero((np.diff(task) == 0) & (np.diff(worker) == 0))[0])
         raise ResponseError(
-            f"{found}; the first is worker "
-            f"{built.workers[worker]!r} on task {built.tasks[task]!r}.\n"
-            "Remove them, or choose repeats='last' or repeats='count'."
+            "repeats",
+            n=n,
+            worker=responses.workers[int(worker[first])],
+            task=responses.tasks[int(task[first])],
         )
-    which = "each counts as one more" if repeats == "count" else "the last one counts"
-    note(f"{found}; {which}.")
-
-
-def _first_repeat(built: Built) -> tuple[int, int]:
-    """Return the task and the worker of the first response that repeats the one before it."""
-    worker = built.code // len(built.classes)
-    task = np.repeat(np.arange(len(built.tasks)), np.diff(built.start))
-    is_repeated = (np.diff(task) == 0) & (np.diff(worker) == 0)
-    first = int(np.flatnonzero(is_repeated)[0])
-    return int(task[first]), int(worker[first])
+    if repeats == "count":
+        note("repeats-counted", n=n)
+    elif repeats == "last":
+        note("repeats-last", n=n)
+    return responses

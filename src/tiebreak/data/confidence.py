@@ -13,33 +13,43 @@ those of the worker's mean response; where b is 0 all its responses count once.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tiebreak.data.runs import parts, sittings
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.errors import note
+from tiebreak.kernels.layout import Codes, Floats
 
-
-def logit(p: Any) -> Any:
-    """Return log(p / (1 − p))."""
-    return np.log(p) - np.log1p(-p)
-
-
-def expit(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(−x))."""
-    return np.asarray(1.0 / (1.0 + np.exp(-x)))
-
+if TYPE_CHECKING:
+    from tiebreak.data.responses import Responses
 
 EDGE = 0.02  # confidence is cut to [EDGE, 1 − EDGE]
-LEVELS = np.linspace(logit(EDGE), logit(1.0 - EDGE), 33)  # of x: sums are kept by level
+LEVELS = np.linspace(-1.0, 1.0, 33) * np.log((1.0 - EDGE) / EDGE)  # of x: sums are kept by level
 POOLED_SPREAD = 0.5  # of the slope of all workers around 0: some tens of responses overrule it
 OWN_SPREAD = 0.3  # of a worker's slope around it
 OFFSET_SPREAD = 2.0  # of a
 LEAST_WEIGHT = 0.2
 MOST_WEIGHT = 3.0
 LEAST_ODDS = 0.1  # mean log-odds below which confidence is not used
-N_STEPS = 30  # of Newton's method; it settles in ten
+SCALES = (1.0, 5.0, 10.0, 100.0)  # what confidence may go up to
+N_STEPS = 30  # of Newton's method; it converges in ten
+
+
+def scaled(confidence: Floats, table: str) -> Floats | None:
+    """Return stated confidence between 0 and 1; None, with a note, where it is no such number.
+
+    Scales up to 1, 5, 10 and 100 are known by the largest value.
+    """
+    known = confidence[np.isfinite(confidence)]
+    reason = "holds no number"
+    if len(known):
+        scale = next((each for each in SCALES if known.min() >= 0.0 and known.max() <= each), None)
+        if scale is not None:
+            return np.asarray(confidence / scale)
+        low, high = known.min(), known.max()
+        reason = f"goes from {low:g} to {high:g}, which is no scale from 0 to 1, 5, 10 or 100"
+    note("confidence-unused", table=table, reason=reason)
+    return None
 
 
 class Slopes(NamedTuple):
@@ -47,37 +57,33 @@ class Slopes(NamedTuple):
 
     offset: Floats
     slope: Floats
-    pooled: float
 
 
-def learn_slopes(
-    start: Offsets, code: Codes, n_workers: int, n_classes: int, confidence: Floats
-) -> Slopes:
-    """Learn what the stated confidence of each worker is worth, from how others voted."""
-    agree = np.zeros((n_workers, len(LEVELS)))
-    count = np.zeros((n_workers, len(LEVELS)))
-    for low, high in parts(start, n_classes):
-        each = sittings(start, code, low, high, n_classes)
-        here = slice(int(start[low]), int(start[high]))
-        said = confidence[here]
-        used = np.isfinite(said) & each.has_others[each.response]
-        label = code[here][used] % n_classes
-        same = each.others[each.response[used], label]
-        cell = each.worker[each.response[used]] * len(LEVELS) + _level(said[used])
-        agree += np.bincount(cell, weights=same, minlength=agree.size).reshape(agree.shape)
-        count += np.bincount(cell, minlength=agree.size).reshape(agree.shape)
+def no_sums(n_workers: int) -> Floats:
+    """Return sums by worker and level of confidence, before anything is added."""
+    return np.zeros((n_workers, len(LEVELS)))
+
+
+def level_of(confidence: Floats) -> Codes:
+    """Return the place of each confidence among LEVELS."""
+    step = LEVELS[1] - LEVELS[0]
+    return np.asarray(np.rint((_logit(confidence) - LEVELS[0]) / step), dtype=np.int32)
+
+
+def learn_slopes(agree: Floats, count: Floats) -> Slopes:
+    """Learn from how many responses there are at each level, and how often others agree."""
     pooled = _fit(agree.sum(axis=0)[None], count.sum(axis=0)[None], 0.0, POOLED_SPREAD)
-    centre = max(float(pooled[1, 0]), 0.0)
-    offset, slope = _fit(agree, count, centre, OWN_SPREAD)
-    return Slopes(offset, np.maximum(slope, 0.0), centre)
+    offset, slope = _fit(agree, count, max(float(pooled[1, 0]), 0.0), OWN_SPREAD)
+    return Slopes(offset, np.maximum(slope, 0.0))
 
 
-def weights(code: Codes, n_classes: int, confidence: Floats, slopes: Slopes) -> Floats:
+def weights(responses: Responses, confidence: Floats, slopes: Slopes) -> Floats:
     """Return how much each response counts by its stated confidence; 1 where it has none."""
-    worker = code // n_classes
+    worker = responses.worker_of_each()
     given = np.isfinite(confidence)
-    x = np.where(given, logit(np.clip(confidence, EDGE, 1.0 - EDGE)), 0.0)
-    odds = slopes.offset[worker] + slopes.slope[worker] * x + np.log(max(n_classes - 1, 1))
+    x = np.where(given, _logit(confidence), 0.0)
+    n_others = max(responses.n_classes - 1, 1)
+    odds = slopes.offset[worker] + slopes.slope[worker] * x + np.log(n_others)
     n_each = np.bincount(worker[given], minlength=len(slopes.slope))
     total = np.bincount(worker[given], weights=odds[given], minlength=len(slopes.slope))
     mean = (total / np.maximum(n_each, 1))[worker]
@@ -86,10 +92,9 @@ def weights(code: Codes, n_classes: int, confidence: Floats, slopes: Slopes) -> 
     return np.where(usable, np.clip(ratio, LEAST_WEIGHT, MOST_WEIGHT), 1.0)
 
 
-def _level(confidence: Floats) -> Codes:
-    x = logit(np.clip(confidence, EDGE, 1.0 - EDGE))
-    step = LEVELS[1] - LEVELS[0]
-    return np.asarray(np.rint((x - LEVELS[0]) / step), dtype=np.int32)
+def _logit(confidence: Floats) -> Floats:
+    p = np.clip(confidence, EDGE, 1.0 - EDGE)
+    return np.log(p) - np.log1p(-p)
 
 
 def _fit(agree: Floats, count: Floats, centre: float, spread: float) -> Floats:
@@ -97,7 +102,7 @@ def _fit(agree: Floats, count: Floats, centre: float, spread: float) -> Floats:
     a = np.zeros(len(agree))
     b = np.full(len(agree), centre)
     for _ in range(N_STEPS):
-        p = expit(a[:, None] + b[:, None] * LEVELS)
+        p = 1.0 / (1.0 + np.exp(-(a[:, None] + b[:, None] * LEVELS)))
         left = agree - count * p
         curve = count * p * (1.0 - p)
         gradient_a = left.sum(axis=1) - a / OFFSET_SPREAD**2

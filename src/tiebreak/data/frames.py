@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tiebreak.data.ids import Column, is_arrow
-from tiebreak.errors import InputError
+from tiebreak.data.ids import Column, Ids
 from tiebreak.options import require_word
 from tiebreak.wording import aligned, printable
 
@@ -19,13 +18,14 @@ LONGEST = 40  # characters of a cell
 def as_frame(columns: dict[str, Column], frame: str) -> Any:
     """Make a table of the caller's kind from columns."""
     require_word("frame", frame, FRAMES)
-    if frame == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame({name: _for_pandas(column) for name, column in columns.items()})
     import pyarrow as pa
 
-    table = pa.table({name: _for_arrow(name, column) for name, column in columns.items()})
+    arrays = {
+        name: each.values if isinstance(each, Ids) else each for name, each in columns.items()
+    }
+    table = pa.table(arrays)
+    if frame == "pandas":
+        return table.to_pandas()
     if frame == "polars":
         import polars as pl
 
@@ -50,19 +50,22 @@ def as_html(title: str, header: Sequence[str], rows: Sequence[Sequence[object]])
     >>> as_html("1 row", ["task"], [["<b>"]])
     '<div>1 row<table><tr><th>task</th></tr><tr><td>&lt;b&gt;</td></tr></table></div>'
     """
+
+    def escaped(text: str) -> str:  # what HTML cannot hold, such as control characters, is replaced
+        return html.escape(printable(text))
+
+    def line(element: str, cells: Iterable[str]) -> str:
+        return f"<tr>{''.join(f'<{element}>{escaped(cell)}</{element}>' for cell in cells)}</tr>"
+
     if not header:
-        return f"<div>{_escape(title)}</div>"
-    lines = [_row("th", header), *(_row("td", map(_cell, row)) for row in rows)]
-    return f"<div>{_escape(title)}<table>{''.join(lines)}</table></div>"
+        return f"<div>{escaped(title)}</div>"
+    lines = [line("th", header), *(line("td", map(_cell, row)) for row in rows)]
+    return f"<div>{escaped(title)}<table>{''.join(lines)}</table></div>"
 
 
-def _row(element: str, cells: Iterable[str]) -> str:
-    return f"<tr>{''.join(f'<{element}>{_escape(cell)}</{element}>' for cell in cells)}</tr>"
-
-
-def _escape(text: str) -> str:
-    """Escape text for HTML; what HTML cannot hold, such as control characters, is replaced."""
-    return html.escape(printable(text))
+def _cell(value: object) -> str:
+    text = f"{value:.4f}" if isinstance(value, float) else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def as_plain(value: Any) -> Any:
@@ -75,33 +78,11 @@ def as_plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return {name: as_plain(each) for name, each in value._asdict().items()}
     if hasattr(value, "__dataclass_fields__"):
-        names = value.__dataclass_fields__
-        return {name: as_plain(getattr(value, name)) for name in names}
+        return {name: as_plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if hasattr(value, "tolist"):
         return as_plain(value.tolist())
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Ids):
         return [as_plain(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def _cell(value: object) -> str:
-    text = f"{value:.4f}" if isinstance(value, float) else str(value)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _for_pandas(column: Column) -> Any:
-    return column.to_pandas() if is_arrow(column) else column
-
-
-def _for_arrow(name: str, column: Column) -> Any:
-    import pyarrow as pa
-
-    try:
-        return column if is_arrow(column) else pa.array(column)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        raise InputError(
-            f"Column {name!r} holds values that no table column can hold together. "
-            "Use .best() for a dictionary of task to label."
-        ) from None

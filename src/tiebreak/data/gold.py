@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.arguments import COLUMN, MAPPING, checks
-from tiebreak.data import ids
-from tiebreak.data.ids import MISSING, Column, Ids, fold
+from tiebreak.data import messages  # noqa: F401  # registered
+from tiebreak.data.ids import MISSING, Column, Ids, encode, fold
 from tiebreak.errors import GoldError, note
 from tiebreak.kernels.layout import Codes, Offsets
-from tiebreak.wording import NOWHERE, Source, agreeing, counted
+from tiebreak.wording import NOWHERE, Source
+
+SHOWN = 3  # tasks named in a message
 
 
 class GoldCodes(NamedTuple):
@@ -37,7 +39,7 @@ class GoldCodes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gold:
-    """One row per known task: tasks[g] has class classes[label[g]].
+    """One row per known task: tasks[i] has class classes[label[i]].
 
     >>> Gold.from_dict({"a": "cat", "b": "dog"})
     Gold(2 tasks, 2 classes)
@@ -54,22 +56,28 @@ class Gold:
     def from_columns(cls, task: Column, label: Column, *, source: Source = NOWHERE) -> Gold:
         """Build from two columns of equal length; rows with an empty label are not known."""
         if len(task) != len(label):
-            raise GoldError(f"task and label must be equally long; got {len(task)}, {len(label)}.")
-        label_code, classes = ids.encode(label)
-        task_code, tasks = ids.encode(task)
-        known = label_code != MISSING
-        without_task = np.flatnonzero(task_code == MISSING)
-        if len(without_task):
-            place = source.where(int(without_task[0]))
-            raise GoldError(f"A row has no task id ({place}). Fill it in or remove the row.")
-        if not known.all():
-            n = int(np.count_nonzero(~known))
-            rows_of_gold = f"{counted(n, 'row')} of gold {agreeing(n, 'have')}"
-            note(f"{rows_of_gold} an empty label: not known.")
-        rows = np.flatnonzero(known)
-        first = _one_label_each(task_code[rows], label_code[rows], rows, (tasks, classes), source)
-        kept = rows[first]
-        return cls(Ids(tasks.take(task_code[kept])), label_code[kept], classes, kept, source)
+            raise GoldError("unequal-gold", n_tasks=len(task), n_labels=len(label))
+        label_code, classes = encode(label)
+        task_code, tasks = encode(task)
+        nameless = np.flatnonzero(task_code == MISSING)
+        if len(nameless):
+            raise GoldError("no-task-in-gold", where=source.where(int(nameless[0])))
+        rows = np.flatnonzero(label_code != MISSING)
+        if len(rows) < len(label_code):
+            note("empty-gold", n=len(label_code) - len(rows))
+        task_code = task_code[rows]
+        label_code = label_code[rows]
+        _, first, task_of_row = np.unique(task_code, return_index=True, return_inverse=True)
+        differs = np.flatnonzero(label_code != label_code[first][task_of_row])
+        if len(differs):
+            later = int(differs[0])
+            given = [
+                (classes[int(label_code[row])], source.where(int(rows[row])))
+                for row in (int(first[task_of_row[later]]), later)
+            ]
+            raise GoldError("gold-known-twice", task=tasks[int(task_code[later])], given=given)
+        first.sort()
+        return cls(tasks.take(task_code[first]), label_code[first], classes, rows[first], source)
 
     @classmethod
     @checks(labels=MAPPING)
@@ -90,15 +98,12 @@ class Gold:
         {'a': 'cat'}
         """
         known = {fold(name): name for name in classes}
-        names = [known.get(fold(name), name) for name in self.classes]
-        merged = list(dict.fromkeys(names))
-        new_code = np.array([merged.index(name) for name in names], dtype=np.int32)
-        label = new_code[self.label] if len(names) else self.label
-        return replace(self, label=label, classes=Ids(merged))
+        new_code, merged = encode([known.get(fold(name), name) for name in self.classes])
+        return replace(self, label=new_code[self.label], classes=merged)
 
     def to_dict(self) -> dict[Hashable, Hashable]:
         """Return a mapping of task to label."""
-        return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
+        return dict(zip(self.tasks, self.classes.take(self.label), strict=True))
 
     def write(self, target: Any, *, format: str | None = None) -> None:
         """Write task and label to a file, by its name CSV, TSV, JSON or Parquet."""
@@ -114,51 +119,13 @@ class Gold:
         code = tasks.codes(self.tasks)
         unknown = np.flatnonzero(code == MISSING)
         if len(unknown):
-            shown = "; ".join(
-                f"{self.tasks[int(g)]!r} ({self.source.where(int(self.row[g]))})"
-                for g in unknown[:3]
-            )
-            n = len(unknown)
-            raise GoldError(
-                f"{counted(n, 'task')} of gold {agreeing(n, 'are')} not among the responses: "
-                f"{shown}.\nCorrect these ids, remove the rows, or list tasks without responses "
-                "with tasks=."
-            )
+            shown = [(self.tasks[i], self.source.where(int(self.row[i]))) for i in unknown[:SHOWN]]
+            raise GoldError("unknown-gold", n=len(unknown), shown=shown)
         return GoldCodes(code, classes.codes(self.classes)[self.label])
 
 
-def _one_label_each(
-    task: Codes,
-    label: Codes,
-    rows: Offsets,
-    of: tuple[Ids, Ids],
-    source: Source,
-) -> Offsets:
-    """Return the first row of each task; a task with two different labels is an error."""
-    tasks, classes = of
-    _, first, inverse = np.unique(task, return_index=True, return_inverse=True)
-    differs = np.flatnonzero(label != label[first][inverse])
-    if len(differs):
-        later = int(differs[0])
-        earlier = int(first[inverse[later]])
-        raise GoldError(
-            f"Task {tasks[int(task[later])]!r} is known twice with different labels: "
-            f"{classes[int(label[earlier])]!r} ({source.where(int(rows[earlier]))}) and "
-            f"{classes[int(label[later])]!r} ({source.where(int(rows[later]))}). Keep one of them."
-        )
-    return np.sort(first)
-
-
 def note_unused_classes(unused: Sequence[Hashable], used: Ids) -> None:
-    """Say which classes only gold names, and which of them are a class in another form."""
-    names = ", ".join(str(name) for name in unused)
-    words = [f"No worker used {names}, which gold names: added to the classes."]
-    known = {ids.fold(name): name for name in used}
-    other = next((name for name in unused if ids.fold(name) in known), None)
-    if other is not None:
-        meant = known[ids.fold(other)]
-        words.append(
-            f"{other!r} and {meant!r} {ids.difference([other, meant])}: write them alike, or join "
-            "them with fold_labels=True (gold.with_labels_like(responses.classes))."
-        )
-    note(" ".join(words))
+    """Report classes that only gold names, and the first that is a class in another form."""
+    known = {fold(name): name for name in used}
+    alike = next(((name, known[fold(name)]) for name in unused if fold(name) in known), None)
+    note("classes-of-gold", names=list(unused), alike=alike)

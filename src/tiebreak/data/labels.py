@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak.arguments import FLAG, TEXT, checks, optional
+from tiebreak.data import messages  # noqa: F401  # registered
 from tiebreak.data.frames import as_frame, as_html, as_text
 from tiebreak.data.ids import MISSING, Column, Ids
 from tiebreak.errors import InputError
@@ -69,28 +70,33 @@ class Labels:
         """Show the first rows.
 
         >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
+        >>> Labels.from_probabilities(Ids(["a", "b"]), Ids(["cat", "dog"]), q)
         Labels(2 tasks, 2 classes)
         task  label  probability
         a     cat    0.9000
         b     dog    0.8000
         """
-        if not len(self):
-            return self._title()
-        header = self._shown_columns()
-        rows = [row[: len(header)] for row in self._first_rows()]
+        title, header, rows = self._shown()
+        if not rows:
+            return title
         more = f"\n… and {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
-        return f"{self._title()}\n{as_text(header, rows)}{more}"
+        return f"{title}\n{as_text(header, rows)}{more}"
 
     def _repr_html_(self) -> str:
-        header = self._shown_columns()
-        return as_html(self._title(), header, [row[: len(header)] for row in self._first_rows()])
+        return as_html(*self._shown())
+
+    def _shown(self) -> tuple[str, tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return title, header and first rows; without probabilities where there are none."""
+        title = f"Labels({len(self):,} tasks, {len(self.classes):,} classes)"
+        n_columns = 3 if self.probability is not None else 2
+        rows = [self._row(i)[:n_columns] for i in range(min(SHOWN, len(self)))]
+        return title, Label._fields[:n_columns], rows
 
     def __getitem__(self, task: Hashable) -> Label:
         """Return the label of a task.
 
         >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)["b"]
+        >>> Labels.from_probabilities(Ids(["a", "b"]), Ids(["cat", "dog"]), q)["b"]
         Label(task='b', label='dog', probability=0.8)
         """
         at = int(self.tasks.codes([task])[0])
@@ -98,38 +104,28 @@ class Labels:
             raise KeyError(f"There is no task {task!r} among {len(self):,} labels.")
         return self._row(at)
 
-    def __iter__(self) -> Iterator[Label]:
-        """Yield task, label and probability of each task."""
-        labels = Ids(self.classes.take(self.label))
-        stated = [None] * len(self) if self.probability is None else self.probability.tolist()
-        return (Label(*row) for row in zip(self.tasks, labels, stated, strict=True))
-
-    def _title(self) -> str:
-        return f"Labels({len(self):,} tasks, {len(self.classes):,} classes)"
-
-    def _shown_columns(self) -> tuple[str, ...]:
-        return Label._fields if self.probability is not None else Label._fields[:2]
-
-    def _first_rows(self) -> list[Label]:
-        return [self._row(i) for i in range(min(SHOWN, len(self)))]
-
     def _row(self, i: int) -> Label:
         probability = None if self.probability is None else float(self.probability[i])
         return Label(self.tasks[i], self.classes[int(self.label[i])], probability)
+
+    def __iter__(self) -> Iterator[Label]:
+        """Yield task, label and probability of each task."""
+        stated = [None] * len(self) if self.probability is None else self.probability.tolist()
+        return map(Label, self.tasks, self.classes.take(self.label), stated)
 
     def best(self) -> dict[Hashable, Hashable]:
         """Return a mapping of task to label.
 
         >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q).best()
+        >>> Labels.from_probabilities(Ids(["a", "b"]), Ids(["cat", "dog"]), q).best()
         {'a': 'cat', 'b': 'dog'}
         """
-        return dict(zip(self.tasks, Ids(self.classes.take(self.label)), strict=True))
+        return dict(zip(self.tasks, self.classes.take(self.label), strict=True))
 
     def columns(self, *, probabilities: bool = False) -> dict[str, Column]:
         """Return task, label, probability and, if asked, one column per class."""
         label = self.classes.take(self.label)
-        return {"task": self.tasks.values, "label": label, **self.numbers(probabilities)}
+        return {"task": self.tasks.values, "label": label.values, **self.numbers(probabilities)}
 
     def numbers(self, probabilities: bool = False) -> dict[str, Floats]:
         """Return the columns of probabilities: that of the label and, if asked, one per class."""
@@ -138,7 +134,7 @@ class Labels:
             columns["probability"] = self.probability
         if probabilities:
             if self.probabilities is None:
-                raise InputError("These labels carry no probability for every class.")
+                raise InputError("no-probabilities")
             for k, name in enumerate(self.classes):
                 columns[f"probability_{name}"] = self.probabilities[:, k]
         return columns
@@ -165,7 +161,7 @@ class Labels:
         """Return the labels as a pandas series with tasks as its index.
 
         >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-        >>> Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q).to_series()["b"]
+        >>> Labels.from_probabilities(Ids(["a", "b"]), Ids(["cat", "dog"]), q).to_series()["b"]
         'dog'
         """
         return self.to_frame("pandas").set_index("task")["label"]

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, optional
-from tiebreak.data import ids
-from tiebreak.data.building import (
-    INT32_END,
-    Builder,
-    Built,
-    Repeats,
-    arrange,
-    sorted_classes,
-)
-from tiebreak.data.ids import Column, Ids, is_arrow
-from tiebreak.data.weights import arrange_weighted, check_length, read_weights
+from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, has_parts, optional
+from tiebreak.data import messages  # noqa: F401  # registered
+from tiebreak.data.ids import Column, Ids, variants
 from tiebreak.errors import ResponseError
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import count_codes
-from tiebreak.kernels.ingest.reference import ResponseRows
+from tiebreak.kernels.contract import repays_compiled_intake
+from tiebreak.kernels.ingest import reference
+from tiebreak.kernels.ingest.reference import Arranged, ResponseRows
 from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
 from tiebreak.wording import NOWHERE, Source, counted
 
 if TYPE_CHECKING:
+    from tiebreak.data.building import Repeats
     from tiebreak.data.runs import Runs
+
+INT32_END = 2**31
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +38,13 @@ class Responses:
     remembers the caller's kind of table. `weight`, (n_responses,) above 0, says how often each
     response counts; None: once each. `runs` is what repeated runs showed, where responses have
     been weighed by them.
+
+        tasks  a b    workers  ann bob    classes  x y
+
+        task  worker  label        code    start
+        a     ann     y        0 · 2 + 1      0
+        b     ann     x        0 · 2 + 0      1
+        b     bob     x        1 · 2 + 0          3
     """
 
     start: Offsets
@@ -59,14 +62,15 @@ class Responses:
 
     def __post_init__(self) -> None:
         if len(self.start) != len(self.tasks) + 1:
-            raise ResponseError(
-                f"start must have one entry more than there are tasks, {len(self.tasks):,}; "
-                f"got {len(self.start):,}."
-            )
-        for array in (self.start, self.code):
-            array.flags.writeable = False
+            raise ResponseError("bad-start", n=len(self.start), n_tasks=len(self.tasks))
+        self.start.flags.writeable = False
+        self.code.flags.writeable = False
         if self.weight is not None:
-            _check_weights(self.weight, len(self.code))
+            check_length(self.weight, len(self.code))
+            is_right = np.isfinite(self.weight) & (self.weight > 0.0)
+            if not is_right.all():
+                raise ResponseError("bad-weight", weight=self.weight[~is_right][0])
+            self.weight.flags.writeable = False
 
     @classmethod
     def from_codes(
@@ -84,29 +88,22 @@ class Responses:
 
         `weight` says how often each response counts; None: once each.
 
-        >>> crowd = Responses.from_codes([1, 0], [0, 0], [1, 0], Ids("ab"), Ids("w"), Ids("xy"))
+        >>> named = Ids(["a", "b"]), Ids(["w"]), Ids(["x", "y"])
+        >>> crowd = Responses.from_codes([1, 0], [0, 0], [1, 0], *named)
         >>> crowd.task_of_each().tolist(), crowd.label_of_each().tolist()
         ([0, 1], [0, 1])
         """
-        columns = [np.asarray(column, dtype=np.int32) for column in (task, worker, label)]
-        lengths = tuple(map(len, columns))
-        if len(set(lengths)) > 1:
-            raise ResponseError(f"task, worker and label must be equally long; got {lengths}.")
+        rows = ResponseRows(*(np.asarray(each, dtype=np.int32) for each in (task, worker, label)))
+        check_lengths(rows)
         same = np.arange(len(classes), dtype=np.int32)
-        parts = [ResponseRows(*columns)]
-        in_order: Floats | None = None
-        if weight is None:
-            arranged = arrange(parts, len(tasks), len(workers), same, keep_last=False)
-        else:
+        n_codes = (len(tasks), len(workers))
+        if weight is not None:
             given = np.asarray(weight, dtype=np.float64)
-            check_length(given, lengths[0])
-            arranged, in_order = arrange_weighted(parts, given, len(tasks), same, keep_last=False)
-        return cls(arranged.start, arranged.code, tasks, workers, classes, weight=in_order)
-
-    @classmethod
-    def from_built(cls, built: Built, frame: str = "pyarrow") -> Responses:
-        """Take what a builder has made."""
-        return cls(*built[:-1], frame=frame, weight=built.weight)
+            check_length(given, len(rows.task))
+            made, order = arrange([rows], *n_codes, same, tell_rows=True)
+            return cls(made.start, made.code, tasks, workers, classes, weight=given[order])
+        made, _ = arrange([rows], *n_codes, same)
+        return cls(made.start, made.code, tasks, workers, classes)
 
     @classmethod
     @checks(
@@ -132,15 +129,12 @@ class Responses:
         source: Source = NOWHERE,
     ) -> Responses:
         """Build from columns of equal length; see `tiebreak.read_responses`."""
+        from tiebreak.data.building import Builder, read_weights
+
         builder = Builder(repeats, source)
         weights = None if weight is None else read_weights(weight, source, 0)
         builder.add(task, worker, label, weight=weights)
-        made = cls.from_built(builder.finish(tasks=tasks, classes=classes), frame)
-        if repeats == "runs":
-            from tiebreak.data.weighing import weigh
-
-            return weigh(made)
-        return made
+        return builder.finish(tasks=tasks, classes=classes, frame=frame)
 
     @classmethod
     @checks(rows=SEVERAL)
@@ -153,19 +147,12 @@ class Responses:
         Responses(2 responses, 2 tasks, 2 workers, 2 classes)
         """
         rows = list(rows)
-        try:
-            columns = list(zip(*rows, strict=True))
-        except (TypeError, ValueError):
-            raise ResponseError(
-                "Each row must be (task, worker, label); some are not, or are longer than others."
-            ) from None
-        if not columns:
-            raise ResponseError("There are no responses. Pass at least one (task, worker, label).")
-        if len(columns) != 3:
-            raise ResponseError(
-                f"Each row must be (task, worker, label); got {len(columns)} parts."
-            )
-        return cls.from_columns(*columns, repeats=repeats)
+        if not rows:
+            raise ResponseError("no-triples")
+        for place, row in enumerate(rows):
+            if not has_parts(row, 3):
+                raise ResponseError("no-triple", row=place + 1, value=row)
+        return cls.from_columns(*map(list, zip(*rows, strict=True)), repeats=repeats)
 
     def count_labels(self) -> Offsets:
         """Return how often each worker gave each label, (n_workers, n_classes); counted once.
@@ -175,8 +162,7 @@ class Responses:
         """
         if self._label_counts is None:
             by_code = count_codes(self.code, self.n_workers * self.n_classes)
-            counts = by_code.reshape(-1, self.n_classes)
-            counts.flags.writeable = False
+            counts = _read_only(by_code.reshape(-1, self.n_classes))
             object.__setattr__(self, "_label_counts", counts)
             return counts
         return self._label_counts
@@ -184,8 +170,8 @@ class Responses:
     def weigh_labels(self) -> Floats:
         """Return how often each worker gave each label by weight, (n_workers, n_classes).
 
-        >>> rows = [0, 1], [0, 0], [0, 0]
-        >>> crowd = Responses.from_codes(*rows, Ids("ab"), Ids("w"), Ids("x"), weight=[2.0, 0.5])
+        >>> named = Ids(["a", "b"]), Ids(["w"]), Ids(["x"])
+        >>> crowd = Responses.from_codes([0, 1], [0, 0], [0, 0], *named, weight=[2.0, 0.5])
         >>> crowd.count_labels().tolist(), crowd.weigh_labels().tolist()
         ([[2]], [[2.5]])
         """
@@ -287,33 +273,35 @@ class Responses:
         Responses(2 responses, 1 tasks, 2 workers, 2 classes)
         """
         start, code = layout.responses_on(self, tasks)
-        weight = layout.weights_on(self, tasks)
-        names = Ids(self.tasks.take(tasks))
-        kept = replace(self, start=start, code=code, tasks=names, weight=weight)
-        return replace(kept, n_empty=0, n_repeats=0, runs=None)  # these are said of all tasks
+        return replace(
+            self,
+            start=start,
+            code=code,
+            tasks=self.tasks.take(tasks),
+            weight=layout.weights_on(self, tasks),
+            n_empty=0,  # this and what follows is said of all tasks
+            n_repeats=0,
+            runs=None,
+        )
+
+    def with_tasks(self, others: Ids) -> Responses:
+        """Add tasks that nobody answered."""
+        tasks = self.tasks.merge(others)
+        more = np.full(len(tasks) - len(self.tasks), len(self.code), dtype=np.int64)
+        return replace(self, tasks=tasks, start=np.concatenate([self.start, more]))
 
     def in_classes(self, classes: Ids) -> Responses:
         """Return the responses in the codes of classes that have all of theirs, in some order."""
         if self.classes == classes:
             return self
-        return self._with_codes(classes, classes.codes(self.classes))
-
-    def with_tasks(self, others: Ids) -> Responses:
-        """Add tasks that nobody answered."""
-        tasks = ids.merge(self.tasks, others)
-        more = np.full(len(tasks) - len(self.tasks), len(self.code), dtype=np.int64)
-        return replace(self, tasks=tasks, start=np.concatenate([self.start, more]))
+        return self._recoded(classes, classes.codes(self.classes))
 
     def with_classes(self, others: Ids) -> Responses:
         """Add classes that no worker used (a known label may name one)."""
-        merged = ids.merge(self.classes, others)
+        merged = self.classes.merge(others)
         if len(merged) == len(self.classes):
             return self
-        if self.is_class_ordered:
-            return self._with_codes(merged, np.arange(len(self.classes), dtype=np.int32))
-        classes, new_code = sorted_classes(merged)
-        # Classes keep their order among each other, and so do codes.
-        return self._with_codes(classes, new_code)
+        return self.in_classes(merged if self.is_class_ordered else merged.sorted()[0])
 
     def with_class_order(self, order: Ids) -> Responses:
         """Put the classes of `order` first, in that order, and the others after them.
@@ -323,16 +311,9 @@ class Responses:
         ... ).classes
         Ids(['low', 'high'], n=2)
         """
-        classes = Ids(ids.as_list(ids.merge(Ids(list(order)), Ids(list(self.classes))).values))
-        if is_arrow(self.classes.values):
-            import pyarrow as pa
-
-            classes = Ids(pa.array(list(classes), type=self.classes.values.type))
-        made = self._with_codes(classes, classes.codes(self.classes))
-        # Codes of a task are sorted, and another order of classes sorts them otherwise.
-        by_task = np.lexsort((made.code, made.task_of_each()))
-        weight = None if self.weight is None else self.weight[by_task]
-        return replace(made, code=made.code[by_task], is_class_ordered=True, weight=weight)
+        first = Ids(order.values.cast(self.classes.values.type))
+        made = self.in_classes(first.merge(self.classes))
+        return replace(made, is_class_ordered=True)
 
     def with_folded_labels(self) -> Responses:
         """Join classes that differ only in case, spaces or Unicode form, under the commonest form.
@@ -341,47 +322,76 @@ class Responses:
         >>> Responses.from_rows(rows).with_folded_labels().classes
         Ids(['cat'], n=1)
         """
-        groups = ids.variants(self.classes)
+        groups = variants(self.classes)
         if not groups:
             return self
         count = np.bincount(self.label_of_each(), minlength=self.n_classes)
-        new_code = np.arange(self.n_classes, dtype=np.int32)
+        form = np.arange(self.n_classes)
         for group in groups:
             codes = self.classes.codes(group)
-            new_code[codes] = codes[np.argmax(count[codes])]
-        kept = np.unique(new_code)
-        label = np.searchsorted(kept, new_code).astype(np.int32)[self.label_of_each()]
-        classes = Ids(self.classes.take(kept))
-        made = Responses.from_codes(
-            self.task_of_each(),
-            self.worker_of_each(),
-            label,
-            self.tasks,
-            self.workers,
-            classes,
-            weight=self.weight,
-        )
-        return replace(  # all else stays as it is
-            self, start=made.start, code=made.code, classes=classes, weight=made.weight
-        )
+            form[codes] = codes[np.argmax(count[codes])]
+        kept, new_code = np.unique(form, return_inverse=True)
+        return self._recoded(self.classes.take(kept), new_code.astype(np.int32))
 
-    def _with_codes(self, classes: Ids, new_code: Codes) -> Responses:
+    def _recoded(self, classes: Ids, new_code: Codes) -> Responses:
         """Return the responses with other classes, of which new_code[k] is the former k."""
         worker = self.worker_of_each().astype(np.int64)
         code = worker * len(classes) + new_code[self.label_of_each()]
-        is_wide = self.n_workers * len(classes) >= INT32_END
-        return replace(self, code=code if is_wide else code.astype(np.int32), classes=classes)
+        code = code.astype(np.int64 if self.n_workers * len(classes) >= INT32_END else np.int32)
+        weight = self.weight
+        if (np.diff(new_code) < 0).any():  # another order of classes sorts codes in another way
+            by_task = np.lexsort((code, self.task_of_each()))
+            code = code[by_task]
+            weight = None if weight is None else weight[by_task]
+        return replace(self, code=code, classes=classes, weight=weight)
+
+
+def check_lengths(columns: Sequence[Codes]) -> None:
+    """Refuse columns of different lengths."""
+    lengths = tuple(map(len, columns))
+    if len(set(lengths)) > 1:
+        raise ResponseError("unequal-responses", lengths=lengths)
+
+
+def check_length(weight: Floats, n_responses: int) -> None:
+    """Refuse weights that are not one per response."""
+    if len(weight) != n_responses:
+        raise ResponseError("unequal-weights", n=len(weight), n_responses=n_responses)
+
+
+def arrange(
+    parts: list[ResponseRows],
+    n_tasks: int,
+    n_workers: int,
+    new_label: Codes,
+    *,
+    keep_last: bool = False,
+    tell_rows: bool = False,
+) -> tuple[Arranged, Offsets | slice]:
+    """Sort responses by task, compiled where there are many: `parts` is then used up.
+
+    `tell_rows`: return also which rows they are, so that what goes with them can follow.
+    """
+    is_wide = n_workers * len(new_label) >= INT32_END
+    if not tell_rows:
+        if is_wide or not repays_compiled_intake(sum(len(part.task) for part in parts)):
+            return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last), slice(None)
+        from tiebreak.kernels.ingest import sort_by_task
+
+        return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last), slice(None)
+    task, worker, label = (np.concatenate(column) for column in zip(*parts, strict=True))
+    code = worker.astype(np.int64) * len(new_label) + new_label[label]
+    rows = np.lexsort((worker if keep_last else code, task))  # stable: the last row is last
+    is_repeat = np.zeros(len(rows), dtype=bool)
+    is_repeat[:-1] = (np.diff(task[rows]) == 0) & (np.diff(code[rows] // len(new_label)) == 0)
+    if keep_last:
+        rows = rows[~is_repeat]
+    start = np.zeros(n_tasks + 1, dtype=np.int64)
+    np.cumsum(np.bincount(task[rows], minlength=n_tasks), out=start[1:])
+    code = code[rows] if is_wide else code[rows].astype(np.int32)
+    return Arranged(start, code, int(np.count_nonzero(is_repeat))), rows
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array.flags.writeable = False
     return array
-
-
-def _check_weights(weight: Floats, n_responses: int) -> None:
-    """Refuse weights that are not one positive number per response."""
-    check_length(weight, n_responses)
-    if not (np.isfinite(weight).all() and (weight > 0.0).all()):
-        wrong = weight[~(np.isfinite(weight) & (weight > 0.0))][0]
-        raise ResponseError(f"Weights of responses must be above 0 and finite; got {wrong}.")
-    weight.flags.writeable = False

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiebreak.arguments import COLUMN, checks
-from tiebreak.data.ids import Ids, is_missing
-from tiebreak.data.ids.numbers import as_numbers
+from tiebreak.data.ids import Ids, as_numbers, is_missing
 from tiebreak.errors import InputError, OptionError
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import as_floats

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import tables
-from tiebreak.data import MixedLabelsError, Responses
+from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
-from tiebreak.errors import GoldError, OptionError, ResponseError, note
+from tiebreak.errors import GoldError, InputError, OptionError, ResponseError, note
 from tiebreak.inference.vb import TasksElsewhere
 from tiebreak.links import Links, OnContradiction
 from tiebreak.links import graph as link_graph
@@ -106,7 +106,7 @@ def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
         return responses
     try:
         wider = responses.with_classes(gold.classes)
-    except MixedLabelsError:
+    except InputError:
         raise _of_another_type(unseen, responses) from None
     if (wider.classes.codes(gold.classes) < 0).any():
         raise _of_another_type(unseen, responses)

@@ -33,7 +33,7 @@ from tiebreak import tables
 from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, whole
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
-from tiebreak.data.weighing import plurality
+from tiebreak.data.runs import plurality
 from tiebreak.errors import InputError, OptionError
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import as_floats, require_word

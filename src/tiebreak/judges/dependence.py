@@ -26,7 +26,7 @@ from scipy.stats import t as student
 
 from tiebreak import tables
 from tiebreak.arguments import FITTED, checks
-from tiebreak.data.weighing import plurality
+from tiebreak.data.runs import plurality
 from tiebreak.errors import InputError
 from tiebreak.inference.known import deal
 from tiebreak.judges.agreement import COPIED, LEAST_ERRORS, by_worker

@@ -182,7 +182,7 @@ class Stream:
 
         One that is there already takes the new weight, with a note.
         """
-        one, other = (Ids(links.tasks.take(ends)) for ends in (links.left, links.right))
+        one, other = (links.tasks.take(ends) for ends in (links.left, links.right))
         slots = np.concatenate([self.tasks.slots(one), self.tasks.slots(other)])
         itself = np.flatnonzero(links.left == links.right)
         if len(itself):
@@ -421,7 +421,7 @@ class Stream:
             links = links.select(both)
             used = link_graph.each_once(np.concatenate([links.left, links.right]))
             left, right = (link_graph.places_in(used, end) for end in (links.left, links.right))
-            names = Ids(links.tasks.take(used))
+            names = links.tasks.take(used)
             self._set_links(replace(links, left=left, right=right, tasks=names))
 
     # How tasks are fitted
@@ -591,7 +591,7 @@ class Stream:
         model.classes_ = crowd.classes
         model.gold_ = None
         if len(slots):
-            model.gold_ = Gold(Ids(crowd.tasks.take(slots)), known[slots], crowd.classes, slots)
+            model.gold_ = Gold(crowd.tasks.take(slots), known[slots], crowd.classes, slots)
         model.probabilities_ = fitted.probabilities
         model.labels_ = Labels.from_probabilities(
             crowd.tasks, crowd.classes, fitted.probabilities, label=fitted.label, frame=crowd.frame

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.data import Responses
-from tiebreak.data.building import INT32_END
+from tiebreak.data.responses import INT32_END
 from tiebreak.kernels import layout
 from tiebreak.kernels.layout import Codes
 from tiebreak.life.update import SortedRows, merge

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiebreak import tables
-from tiebreak.data import Responses, ids
+from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import MISSING, Ids
 from tiebreak.data.labels import Labels
@@ -382,10 +382,10 @@ def _join(model: Any, crowd: Responses, links: Links) -> Union:
         right = code[former.right]
         component = link_graph.components(len(model.tasks_), left, right)
         old = np.flatnonzero(np.isin(component, component[seeds])).astype(np.int32)
-        old = old[crowd.tasks.codes(Ids(model.tasks_.take(old))) == MISSING]
+        old = old[crowd.tasks.codes(model.tasks_.take(old)) == MISSING]
         inside = np.isin(left, old) & np.isin(right, old)
         links = links + former.select(np.flatnonzero(inside))
-    tasks = ids.merge(crowd.tasks, Ids(model.tasks_.take(old)))
+    tasks = crowd.tasks.merge(model.tasks_.take(old))
     gold = None
     if model.gold_ is not None and len(old):
         known = model.gold_.on(model.tasks_, model.classes_).among(old)

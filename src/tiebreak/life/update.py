@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from tiebreak import tables
 from tiebreak.arguments import checks, number
-from tiebreak.data import Responses, ids
-from tiebreak.data.building import INT32_END
+from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
+from tiebreak.data.responses import INT32_END
 from tiebreak.errors import GoldError, NotFittedError, OptionError, note
 from tiebreak.inference import calibration
 from tiebreak.inference.vb import Stopping, lay_out
@@ -133,27 +133,25 @@ def _fit_touched(
         assert model._carried is not None
         model._carried = model._carried._replace(counts=model._carried.counts * forget)
     stream = Stream(model)
-    tasks = model.tasks_ if new is None else ids.merge(model.tasks_, new.tasks)
+    tasks = model.tasks_ if new is None else model.tasks_.merge(new.tasks)
     touched = [np.flatnonzero(np.diff(model.responses_.start)).astype(np.int32)]
     if new is not None:
         stream.tasks.slots(_names(tasks, new.tasks, np.arange(new.n_tasks)))  # answered or not
         touched.append(
             stream.add(
                 _names(tasks, new.tasks, new.task_of_each()),
-                _names(ids.merge(model.workers_, new.workers), new.workers, new.worker_of_each()),
-                _names(ids.merge(model.classes_, new.classes), new.classes, new.label_of_each()),
+                _names(model.workers_.merge(new.workers), new.workers, new.worker_of_each()),
+                _names(model.classes_.merge(new.classes), new.classes, new.label_of_each()),
             )
         )
     if links is not None:
         links.on(tasks)  # refuses unknown tasks
-        own = Ids(ids.as_list(tasks.take(tasks.codes(links.tasks))))
+        own = tasks.take(tasks.codes(links.tasks))
         touched.append(stream.link(replace(links, tasks=own)))
     if gold is not None:
-        classes = ids.merge(Ids(stream.classes), gold.classes)
+        classes = Ids(stream.classes).merge(gold.classes)
         known = gold.on(tasks, classes)  # refuses unknown tasks
-        touched.append(
-            stream.know(ids.as_list(tasks.take(known.task)), ids.as_list(classes.take(known.label)))
-        )
+        touched.append(stream.know(list(tasks.take(known.task)), list(classes.take(known.label))))
     stopping = Stopping(model.tol, model.max_iter, accelerate=False)
     stream.visit(np.unique(np.concatenate(touched)), stopping, revisit=False)
     return stream.to_model()
@@ -161,7 +159,7 @@ def _fit_touched(
 
 def _names(merged: Ids, given: Ids, codes: Any) -> list[Any]:
     """Return ids as the model has them: 7 of a table is "7" where those of the model are text."""
-    return ids.as_list(merged.take(merged.codes(given)[codes]))
+    return list(merged.take(merged.codes(given)[codes]))
 
 
 # -- from counts -----------------------------------------------------------------------------------
@@ -207,7 +205,7 @@ def batches_of(model: Estimator) -> tuple[str, ...]:
 
 def _marks(names: Ids, salt: int) -> npt.NDArray[np.uint64]:
     """Return a number for each id; 7 of one table is "7" of another."""
-    text = (zlib.crc32(str(name).encode(), salt) for name in ids.as_list(names.values))
+    text = (zlib.crc32(str(name).encode(), salt) for name in names)
     return _mix(np.fromiter(text, dtype=np.uint64, count=len(names)))
 
 
@@ -284,8 +282,8 @@ def join_responses(old: Responses, new: Responses) -> Responses:
     >>> joined, joined.label_of_each().tolist()
     (Responses(4 responses, 3 tasks, 2 workers, 2 classes), [0, 0, 1, 0])
     """
-    tasks = ids.merge(old.tasks, new.tasks)
-    workers = ids.merge(old.workers, new.workers)
+    tasks = old.tasks.merge(new.tasks)
+    workers = old.workers.merge(new.workers)
     old = old.with_classes(new.classes)
     classes = old.classes
     worker = workers.codes(new.workers)[new.worker_of_each()].astype(np.int64)
@@ -393,8 +391,8 @@ def _join_gold(old: Gold | None, new: Gold | None) -> Gold | None:
                 f"Task {task!r} is known as {former!r} in the model, and now as {label!r}. "
                 "Correct the one that is wrong; to change what the model knows, fit it again."
             )
-    tasks = ids.merge(old.tasks, new.tasks)
-    classes = ids.merge(old.classes, new.classes)
+    tasks = old.tasks.merge(new.tasks)
+    classes = old.classes.merge(new.classes)
     codes = np.empty(len(tasks), dtype=np.int32)
     codes[tasks.codes(list(known))] = classes.codes(list(known.values()))
     return Gold(tasks, codes, classes, np.arange(len(tasks)), Source("the model and what is new"))

@@ -20,9 +20,8 @@ from tiebreak.arguments import COLUMN, SEVERAL, TEXT, checks, has_parts, optiona
 from tiebreak.data import ids
 from tiebreak.data.frames import as_frame, as_html
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Column, Ids
-from tiebreak.data.ids.numbers import as_numbers, offenders
-from tiebreak.errors import LinkError, note
+from tiebreak.data.ids import MISSING, Column, Ids, as_numbers, offenders
+from tiebreak.errors import InputError, LinkError, note
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Closure, LinkCodes
@@ -239,11 +238,11 @@ class Links:
         """
         if not isinstance(other, Links):
             return NotImplemented
-        tasks = ids.merge(self.tasks, other.tasks)
+        tasks = self.tasks.merge(other.tasks)
         code = tasks.codes(other.tasks)
         who = sources = None
         if self.sources is not None or other.sources is not None:
-            sources = ids.merge(self.sources or Ids(()), other.sources or Ids(()))
+            sources = (self.sources or Ids()).merge(other.sources or Ids())
             who = np.concatenate([_who_among(self, sources), _who_among(other, sources)])
         joined = Links(
             np.concatenate([self.left, code[other.left]]),
@@ -270,8 +269,8 @@ class Links:
         >>> Links.from_pairs(cannot=[("a", "b")]).pairs()
         [('a', 'b', 'cannot')]
         """
-        left = Ids(self.tasks.take(self.left))
-        right = Ids(self.tasks.take(self.right))
+        left = self.tasks.take(self.left)
+        right = self.tasks.take(self.right)
         words = np.where(self.must, "must", "cannot").tolist()
         return list(zip(left, right, words, strict=True))
 
@@ -289,8 +288,8 @@ class Links:
     def columns(self) -> dict[str, Column]:
         """Return left, right, link and, where given, weight and who."""
         table: dict[str, Column] = {
-            "left": self.tasks.take(self.left),
-            "right": self.tasks.take(self.right),
+            "left": self.tasks.take(self.left).values,
+            "right": self.tasks.take(self.right).values,
             "link": self._words(),
         }
         if self.weight is not None:
@@ -479,7 +478,7 @@ def _encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Co
         right_code, others = ids.encode(right)
         _refuse_missing_ids("left", left_code, source)
         _refuse_missing_ids("right", right_code, source)
-        tasks = ids.merge(tasks, others)
+        tasks = tasks.merge(others)
     except (TypeError, ValueError) as error:
         if isinstance(error, LinkError):
             raise
@@ -490,7 +489,7 @@ def _encode_ends(left: Column, right: Column, source: Source) -> tuple[Codes, Co
     new = np.empty(len(found), dtype=np.int32)
     new[order] = np.arange(len(found), dtype=np.int32)
     code = new[inverse].reshape(-1, 2)
-    return code[:, 0].copy(), code[:, 1].copy(), Ids(tasks.take(found[order]))
+    return code[:, 0].copy(), code[:, 1].copy(), tasks.take(found[order])
 
 
 def _refuse_missing_ids(side: str, codes: Codes, source: Source) -> None:
@@ -567,8 +566,8 @@ def _guessed_duplicates(must: Mask, who: Codes | None) -> Mask:
 
 def _as_weights(column: Column, source: Source) -> Floats | None:
     """Return weights as numbers, NaN where none is given; None where no link has one."""
-    if not isinstance(column, np.ndarray):
-        column = _by_row(column)
+    if not (ids.is_arrow(column) or hasattr(column, "__array__")):
+        column = list(column)
     weights, is_given = as_numbers(column)
     rows = np.flatnonzero(is_given & ~((weights > 0) & np.isfinite(weights)))
     if len(rows):
@@ -584,10 +583,11 @@ def _is_boolean(column: Column) -> bool:
 
 
 def _by_row(column: Column) -> Column:
-    """Return a column that can be looked up by row, and whose values can be compared."""
-    if ids.is_arrow(column):
-        return column
-    return [value if isinstance(value, Hashable) else repr(value) for value in column]
+    """Return a column of one type: values of several become text."""
+    try:
+        return ids.arrow(column)
+    except InputError:
+        return ids.arrow([None if ids.is_missing(value) else str(value) for value in column])
 
 
 def _squashed(word: object) -> str:

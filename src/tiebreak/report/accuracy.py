@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tiebreak import tables
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.ids import MISSING
 from tiebreak.data.labels import Labels
 from tiebreak.decide.held_out import without_gold
 from tiebreak.errors import InputError
@@ -190,5 +190,5 @@ def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Foun
 
 def subset(known: Gold, chosen: Offsets) -> Gold:
     """Return the known labels at these places."""
-    names = Ids(known.tasks.take(chosen))
+    names = known.tasks.take(chosen)
     return replace(known, tasks=names, label=known.label[chosen], row=known.row[chosen])

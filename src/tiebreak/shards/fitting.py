@@ -368,7 +368,7 @@ def _digest(value: Any) -> int:
     elif isinstance(value, tuple):
         value = [_digest(part) for part in value]
     elif ids.is_arrow(value):
-        value = ids.as_list(value)
+        value = value.to_pylist()
     return zlib.crc32(repr(value).encode())
 
 

@@ -12,7 +12,6 @@ tasks of different shards, and gold is compared with what the crowd says.
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
@@ -58,22 +57,22 @@ class JoinedCrowd(NamedTuple):
 def join(looks: list[Look], links: Links | None, gold: Gold | None) -> JoinedCrowd:
     """Join shards in their order: workers as they first appear, classes sorted."""
     first = looks[0]
-    classes = reduce(ids.merge, (one.classes for one in looks))
+    classes = reduce(Ids.merge, (one.classes for one in looks))
     n_differ = sum(one.classes != first.classes for one in looks)
     if n_differ:
         note("shard-classes-differ", n=n_differ, first=first.shard.path, n_classes=len(classes))
     names = Ids(())
     if gold is not None:
         n_known = len(classes)
-        classes = ids.merge(classes, gold.classes)
+        classes = classes.merge(gold.classes)
         if len(classes) > n_known:
             note_unused_classes(classes[n_known:], classes[:n_known])
         names = gold.tasks
     if not (first.is_class_ordered and not n_differ):
-        classes = ids.sort(classes)[0]
+        classes = classes.sorted()[0]
     if links is not None and len(links):
-        names = ids.merge(names, links.tasks) if len(names) else links.tasks
-    workers = reduce(ids.merge, (one.workers for one in looks))
+        names = names.merge(links.tasks)
+    workers = reduce(Ids.merge, (one.workers for one in looks))
     light = [one._replace(workers=Ids(()), notes=()) for one in looks]  # the driver stays small
     return JoinedCrowd(light, workers, classes, names)
 
@@ -84,11 +83,6 @@ def named_tasks(tasks: Ids, names: Ids) -> Codes:
     >>> named_tasks(Ids(["a", "b", "c"]), Ids(["c", "z", "a"])).tolist()
     [0, 2]
     """
-    import pyarrow as pa
-
-    if ids.is_arrow(tasks.values) and not ids.is_arrow(names.values):
-        with contextlib.suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # of several types
-            names = Ids(pa.array(list(names)))  # no Python object for each of millions of tasks
     found = tasks.codes(names)
     return np.unique(found[found >= 0]).astype(np.int32)
 
@@ -117,7 +111,7 @@ def gather_named(executor: Executor, crowd: JoinedCrowd) -> tuple[list[int], Res
         crowd.empty(),
         start=np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
         code=np.concatenate([one.code for one in found]),
-        tasks=ids.concatenate([one.tasks for one in found]),
+        tasks=ids.concatenate([Ids(one.tasks) for one in found]),
         weight=weight,
     )
     return [len(one.length) for one in found], gathered

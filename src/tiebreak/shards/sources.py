@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiebreak import tables
-from tiebreak.data import Builder, Responses, ids
-from tiebreak.data.ids import Ids
-from tiebreak.data.ids.hashing import hash_ids
+from tiebreak.data import Builder, ids
+from tiebreak.data.ids import Ids, hash_ids
 from tiebreak.errors import FileError, InputError, InputNote, TiebreakError, note, sentence
 from tiebreak.kernels.contract import COMPILED_ROWS, load_compiled_early
 from tiebreak.kernels.layout import weights_or_ones
@@ -273,12 +272,11 @@ def join_pieces(part: int, folder: str, out: str) -> int:
             piece.classes.take(piece.label_of_each()),
             weight=weight if has_weights else None,
         )
-    task_names = reduce(ids.merge, (piece.tasks for piece in pieces))
-    classes = reduce(ids.merge, (piece.classes for piece in pieces))
+    task_names = reduce(Ids.merge, (piece.tasks for piece in pieces))
+    classes = reduce(Ids.merge, (piece.classes for piece in pieces))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputNote)  # told once, of all
-        built = builder.finish(tasks=task_names.values, classes=classes.values)
-    made = Responses.from_built(built)
+        made = builder.finish(tasks=task_names, classes=classes)
     if pieces[0].is_class_ordered:
         made = made.with_class_order(pieces[0].classes)
     write_packed(Path(out) / f"part-{part:05d}.tb", made)

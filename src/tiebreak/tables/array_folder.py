@@ -28,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.data import Responses
-from tiebreak.data.ids import Ids, is_arrow
+from tiebreak.data.ids import Ids
 from tiebreak.data.runs import Runs
-from tiebreak.errors import FileError, InputError
+from tiebreak.errors import FileError
 from tiebreak.tables.locks import SAVE_WAIT, Lock, holder_name
 from tiebreak.tables.source import ABOUT
 from tiebreak.tables.write import Target, not_written, open_folder, open_target
@@ -333,18 +333,9 @@ def _write_content(folder: Path, kind: Kind, content: FolderContent) -> None:
 
 
 def _write_ids(out: Any, what: str, names: Ids) -> None:
-    """Write ids as a table of one column; those of several kinds are refused."""
     import pyarrow as pa
 
-    column = names.values
-    if not is_arrow(column):
-        try:
-            column = pa.array(list(names))
-            if pa.types.is_nested(column.type) or column.to_pylist() != list(names):
-                raise pa.ArrowInvalid
-        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-            raise InputError("ids-not-packable", what=what, ids=names) from None
-    table = pa.table({what: column})
+    table = pa.table({what: names.values})
     with pa.ipc.new_file(out, table.schema) as sink:
         sink.write_table(table)
 

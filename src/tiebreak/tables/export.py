@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 from typing import Any
 
-from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.tables.formats import find, read_texts, records_of
@@ -133,7 +132,7 @@ def _write(target: Target, records: Records, to: str) -> None:
 
 
 def _labelled(labels: Labels) -> Iterator[Labelled]:
-    names = Ids(labels.classes.take(labels.label))
+    names = labels.classes.take(labels.label)
     for i, (task, label) in enumerate(zip(labels.tasks, names, strict=True)):
         sure = None if labels.probability is None else round(float(labels.probability[i]), 6)
         yield task, str(label), sure

@@ -383,7 +383,6 @@ MESSAGES: dict[str, Message] = {
     "cannot-turn": "{table}: verdicts as shown can be turned back where labels are two (and ties), "
     "and column {column!r} has values such as AB and BA, or true and false; its values are "
     "{orders:list}. Rename them, or turn verdicts back beforehand.",
-    "confidence-unused": "{table}: column 'confidence' {reason}; it does not count.",
     "gold-in-file": "{n:,} known labels are in the file; read_gold reads them.",
     "label-for-nothing": "The label {label!r} is read as a class of its own. If it means no "
     "answer, leave the field empty.",
@@ -455,8 +454,6 @@ MESSAGES: dict[str, Message] = {
     "array-folder-of-other-kind": "{folder} holds no {what}: about.json says something else.",
     "array-folder-version": "{folder} has version {version!r} of {what}, and this tiebreak reads "
     "up to version {known}. Use a newer tiebreak.",
-    "ids-not-packable": "The ids of {what} are not all text, or all numbers of one kind, so they "
-    "cannot be packed: {ids!r}. Give them as text.",
     "in-use": "{target} is in use: {holder}. Try again later; update and stream wait for it with "
     "--wait SECONDS.",
     "no-locks": "{lock} cannot be locked ({reason}): make sure that nobody else writes {target} at "

@@ -4,7 +4,7 @@
     a     gpt     0.03            0.97
 
 A soft vote is a vote for its likeliest class, and counts for what the worker's probabilities are
-worth by how others voted (`responses/confidence.py`), never for the number as it is. (Votes shared
+worth by how others voted (`data/confidence.py`), never for the number as it is. (Votes shared
 out among classes were tried: a crowd of them teaches a confusion matrix that all answers mean
 nothing, and the fit collapses.)
 """
@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.data import Responses, ids, sorted_classes
-from tiebreak.data.ids import MISSING, Column, Ids, is_arrow
-from tiebreak.data.ids.numbers import as_numbers, offenders
-from tiebreak.data.weighing import Extras, weigh
+from tiebreak.data import Responses, ids
+from tiebreak.data.ids import MISSING, Column, Ids, as_numbers, offenders
+from tiebreak.data.runs import Extras, weigh
 from tiebreak.errors import InputError, note
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.tables.columns import LABEL, PREFIX, VOTERS, find_columns, squashed
@@ -61,7 +60,7 @@ def read_soft_votes(table: Table, columns: Mapping[str, object]) -> Responses:
     )
     positions = probability_columns(table)
     names = Ids([table.names[i][len(PREFIX) :] for i in positions])
-    classes, new_code = sorted_classes(names)
+    classes, new_code = names.sorted()
     probability = _read(table, positions, new_code)
     note("soft-votes", table=table.title, n=len(classes))
     label = probability.argmax(axis=1).astype(np.int32)
@@ -77,10 +76,10 @@ def read_classes(table: Table, used: Ids) -> Classes:
     """Find the classes: those of the probability columns, else those that some label uses."""
     positions = probability_columns(table)
     if not positions:
-        classes, new_code = sorted_classes(used)
+        classes, new_code = used.sorted()
         return Classes(classes, new_code, None)
     texts = [table.names[i][len(PREFIX) :] for i in positions]
-    classes, new_code = sorted_classes(_typed_like(used, texts))
+    classes, new_code = _typed_like(used, texts).sorted()
     codes = classes.codes(used)
     without = np.flatnonzero(codes == MISSING)
     if len(without):
@@ -126,11 +125,10 @@ def _read(table: Table, positions: list[int], new_code: Codes) -> Floats:
 def _typed_like(used: Ids, texts: list[str]) -> Ids:
     """Give classes that stand in column names, hence as text, the type of the labels."""
     by_text = {str(value): value for value in used}
-    if is_arrow(used.values):
-        import pyarrow as pa
+    import pyarrow as pa
 
-        try:
-            return Ids(pa.array(texts).cast(used.values.type))
-        except pa.ArrowException:
-            pass  # a type that cannot be read from text: known classes get their values back
+    try:
+        return Ids(pa.array(texts).cast(used.values.type))
+    except pa.ArrowException:
+        pass  # a type that cannot be read from text: known classes get their values back
     return Ids([by_text.get(text, text) for text in texts])

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiebreak.data import Responses, ids
+from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Column
-from tiebreak.data.ids.numbers import as_numbers, offenders
+from tiebreak.data.ids import Column, as_numbers, offenders
 from tiebreak.data.labels import Labels
 from tiebreak.errors import GoldError, InputError, OptionError, note
 from tiebreak.links import Links, Sampling
@@ -295,10 +294,10 @@ def _extended(responses: Responses, options: ReadingOptions) -> Responses:
     """Add tasks without responses and classes that nobody chose."""
     if options.tasks is not None:
         more = like(responses.tasks, options.tasks, "tasks")
-        responses = responses.with_tasks(ids.encode(more)[1])
+        responses = responses.with_tasks(encode(more)[1])
     if options.classes is not None:
         more = like(responses.classes, options.classes, "classes")
-        responses = responses.with_classes(ids.encode(more)[1])
+        responses = responses.with_classes(encode(more)[1])
     return responses.with_folded_labels() if options.fold_labels else responses
 
 

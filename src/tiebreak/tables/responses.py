@@ -7,7 +7,7 @@ Beside task, worker and label there may be composed ids, runs, the order of pres
 
 With `task_columns=["question", "turn"]` and `worker_columns=["model", "prompt"]` the task is
 "q1 | 1" and the worker "gpt | short". Runs are the same worker again, and so are orders: weighed
-by how much they err together (`responses/weighing.py`). Where the caller settles repeats in another
+by how much they err together (`data/runs.py`). Where the caller settles repeats in another
 way, each order is a worker of its own, "gpt | short [order=AB]": a judge who sees two answers the
 other way round may judge differently.
 """
@@ -22,11 +22,10 @@ from typing import Any
 import numpy as np
 
 from tiebreak.data import Builder, Repeats, Responses, ids, read_weights
-from tiebreak.data.ids import MISSING, SEPARATOR, Column, Ids, is_text, number_twins, variants
-from tiebreak.data.ids.numbers import as_numbers
-from tiebreak.data.weighing import Extras, first_classes, weigh
+from tiebreak.data.ids import SEPARATOR, Column, Ids, as_numbers, is_text, number_twins, variants
+from tiebreak.data.runs import first_classes
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Floats
 from tiebreak.tables.columns import (
     EXTRAS,
     RESPONSES,
@@ -36,7 +35,7 @@ from tiebreak.tables.columns import (
     squashed,
 )
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.table import Columns, Table, decoded, like, stripped
+from tiebreak.tables.table import Columns, Table, like, stripped
 
 IDS = ("task", "worker", "label")
 PERHAPS_RUN = ("sample", "sampleid")  # a run where another column is the task
@@ -51,7 +50,6 @@ PLACES = (("first", "second"), ("left", "right"), ("1st", "2nd"), ("top", "botto
 OTHER_ONE = {1: 2, 2: 1, "1": "2", "2": "1", "A": "B", "B": "A", "a": "b", "b": "a"}
 MOST_LABELS = 8  # two answers and ways to say that neither is better
 MOST_TIMES = 5_000_000  # responses; of more, times are not compared: that takes memory
-SCALES = (1.0, 5.0, 10.0, 100.0)  # what confidence may go up to
 TIMES = frozenset(
     ["time", "timestamp", "datetime", "date", "createdat", "updatedat", "submittedat"]
 )
@@ -165,22 +163,24 @@ def _batches(table: Table, roles: Sequence[str]) -> Iterator[tuple[dict[str, Col
 def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses:
     """Code the rows of a table batch by batch, and weigh those that say how much."""
     is_by_order = "order" in table.names and repeats != "runs"
-    has_weight = "weight" in table.names
+    extras = [role for role in ("weight", "order", "group", "confidence") if role in table.names]
     builder = Builder(repeats, table.source)
     orders: list[list[Any] | None] = []  # of the classes, as the label of each batch has it
     n_spaced = 0
-    for rows, n in _batches(table, [*IDS, *["weight"] * has_weight, *["order"] * is_by_order]):
+    for rows, n in _batches(table, [*IDS, *extras]):
         n_spaced += n
-        weight = None
-        if has_weight:
-            weight = read_weights(rows["weight"], table.source, builder.n_rows)
+        more: dict[str, Any] = {role: rows[role] for role in extras}
+        if "weight" in more:
+            more["weight"] = read_weights(rows["weight"], table.source, builder.n_rows)
+        if "confidence" in more:
+            more["confidence"] = as_numbers(rows["confidence"])[0]
         if is_by_order:
-            rows["worker"] = _with_order(rows["worker"], rows["order"])
+            rows["worker"] = _with_order(rows["worker"], more.pop("order"))
         is_ordered = getattr(rows["label"].type, "ordered", False)
         order = rows["label"].dictionary.to_pylist() if is_ordered else None
         if order not in orders:
             orders.append(order)
-        builder.add(*(rows[role] for role in IDS), weight=weight)
+        builder.add(*(rows[role] for role in IDS), **more)
     if n_spaced:
         note("spaces-stripped", table=table.title, n=n_spaced)
     if len(orders) > 1 and all(orders):
@@ -188,18 +188,11 @@ def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses
     order = orders[0] if len(orders) == 1 else None
     tasks, _, labels = builder.names()
     classes = options.classes if order is None else [*order, *(options.classes or ())]
-    built = builder.finish(
+    responses = builder.finish(
         tasks=None if options.tasks is None else like(tasks, options.tasks, "tasks"),
         classes=None if classes is None else like(labels, classes, "classes"),
+        frame=table.frame,
     )
-    responses = Responses.from_built(built, table.frame)
-    can_weigh = not responses.n_repeats and "order" not in table.names
-    has_extras = bool({"confidence", "group"} & set(table.names))
-    if repeats == "runs" or (has_extras and can_weigh):
-        responses = _weighed(table, responses)
-    elif "confidence" in table.names:
-        why = "is used with repeats='runs' only"
-        note("confidence-unused", table=table.title, reason=why)
     return responses if order is None else responses.with_class_order(Ids(order))
 
 
@@ -391,66 +384,6 @@ def _marks(cell: Any) -> Any:
         return json.loads(cell)
     except ValueError:
         return cell
-
-
-# Columns of a panel of judges: order, confidence and group
-
-
-def _weighed(table: Table, responses: Responses) -> Responses:
-    """Weigh responses by runs, and by the order and the confidence that the table tells.
-
-    Responses are sorted by task and code when they are built. What a file says of each of them is
-    read a second time and sorted alike; equal rows may change places, which no sum notices.
-    """
-    roles = [role for role in ("order", "confidence", "group") if role in table.names]
-    if not roles:
-        return weigh(responses)
-    names = {"task": responses.tasks, "worker": responses.workers, "label": responses.classes}
-    codes: dict[str, list[Codes]] = {role: [] for role in names}
-    values: dict[str, list[Any]] = {role: [] for role in roles}
-    for batch, _ in _batches(table, [*names, *roles]):
-        for role, known in names.items():
-            codes[role].append(np.asarray(known.codes(decoded(batch[role]))))
-        for role in roles:
-            values[role] += batch[role].to_pylist()
-    task, worker, label = (np.concatenate(each) for each in codes.values())
-    rows = np.flatnonzero((task != MISSING) & (worker != MISSING) & (label != MISSING))
-    code = worker[rows].astype(np.int64) * responses.n_classes + label[rows]
-    rows = rows[np.lexsort((code, task[rows]))]
-    orders, order = [], None
-    if "order" in values:
-        texts = ["" if value is None else str(value) for value in values["order"]]
-        orders = sorted(set(texts) - {""})
-        code_of = {text: i for i, text in enumerate(orders)} | {"": MISSING}
-        order = np.array([code_of[text] for text in texts], dtype=np.int32)[rows]
-    confidence = _as_confidence(values.get("confidence"), table)
-    groups: dict[int, str] = {}  # of each worker: what the rows say, the first where they differ
-    for who, value in zip(worker.tolist(), values.get("group", ()), strict=False):
-        if who != MISSING and value is not None:
-            groups.setdefault(who, str(value))
-    return weigh(
-        responses, Extras(order, orders, None if confidence is None else confidence[rows], groups)
-    )
-
-
-def _as_confidence(values: list[Any] | None, table: Table) -> Floats | None:
-    """Return stated confidence between 0 and 1; None, with a note, where it is no such number.
-
-    Scales up to 1, 5, 10 and 100 are known by the largest value.
-    """
-    if values is None:
-        return None
-    numbers, _ = as_numbers(values)
-    known = numbers[np.isfinite(numbers)]
-    reason = "holds no number"
-    if len(known):
-        scale = next((each for each in SCALES if known.min() >= 0.0 and known.max() <= each), None)
-        if scale is not None:
-            return np.asarray(numbers / scale)
-        low, high = known.min(), known.max()
-        reason = f"goes from {low:g} to {high:g}, which is no scale from 0 to 1, 5, 10 or 100"
-    note("confidence-unused", table=table.title, reason=reason)
-    return None
 
 
 # What is odd about responses

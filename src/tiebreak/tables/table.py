@@ -212,8 +212,6 @@ def like(known: Ids, listed: Any, what: str) -> Column:
     import pyarrow as pa
 
     column = to_arrow(what, listed)
-    if not is_arrow(known.values):  # of responses made of rows
-        return column
     try:
         return column.cast(known.values.type)
     except (pa.ArrowException, OverflowError):

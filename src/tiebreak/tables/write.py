@@ -28,7 +28,7 @@ import numpy.typing as npt
 from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Column, Ids, as_list, is_arrow, is_missing
+from tiebreak.data.ids import Column, Ids, is_arrow, is_missing
 from tiebreak.data.labels import Labels
 from tiebreak.errors import FileError, InputError, OptionError
 from tiebreak.links import Links
@@ -88,7 +88,7 @@ def names_of_codes(names: Ids, codes: Codes) -> Column:
     import pyarrow as pa
 
     indices = pa.array(codes, pa.int32(), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, _to_arrow(names.values))
+    return pa.DictionaryArray.from_arrays(indices, names.values)
 
 
 @checks(model=having("workers_", "classes_", "confusion_"), counts=optional(np.ndarray))
@@ -112,9 +112,9 @@ def write_workers(
     elif counts.shape != confusion.shape[:2]:
         raise OptionError("counts-shape", expected=confusion.shape[:2], shape=counts.shape)
     columns = {
-        "worker": model.workers_.take(worker),
-        "truth": classes.take(truth),
-        "answer": classes.take(answer),
+        "worker": model.workers_.take(worker).values,
+        "truth": classes.take(truth).values,
+        "answer": classes.take(answer).values,
         "probability": confusion.ravel(),
         "responses": counts[worker, answer],
     }
@@ -130,7 +130,7 @@ def write_links(target: Target, links: Links, *, format: str | None = None) -> N
 @checks(gold=Gold)
 def write_gold(target: Target, gold: Gold, *, format: str | None = None) -> None:
     """Write task and label of every known task."""
-    columns = {"task": gold.tasks.values, "label": gold.classes.take(gold.label)}
+    columns = {"task": gold.tasks.values, "label": gold.classes.take(gold.label).values}
     write_table(target, columns, format=format)
 
 
@@ -317,6 +317,8 @@ def _to_arrow(column: Column, *, is_text: bool = False) -> Any:
     """
     import pyarrow as pa
 
+    if isinstance(column, Ids):
+        column = column.values
     if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":
         return pa.array(column, from_pandas=True)
     values: list[Any] | None = None
@@ -325,7 +327,7 @@ def _to_arrow(column: Column, *, is_text: bool = False) -> Any:
     elif is_arrow(column):
         made = column
     else:
-        values = [None if is_missing(value) else value for value in as_list(column)]
+        values = [None if is_missing(value) else value for value in column]
         try:
             made = pa.array(values)
         except (pa.ArrowException, OverflowError):
@@ -451,9 +453,9 @@ def _rows_of(responses: Responses) -> dict[str, Column]:
     np.minimum.at(first_task, worker, task)
     turn = np.maximum(task, np.maximum.accumulate(first_task)[worker])
     order = np.lexsort((task, worker, turn))
-    columns = {
-        "task": responses.tasks.take(task[order]),
-        "worker": responses.workers.take(worker[order]),
+    columns: dict[str, Column] = {
+        "task": responses.tasks.take(task[order]).values,
+        "worker": responses.workers.take(worker[order]).values,
         "label": names_of_codes(responses.classes, label[order]),
     }
     if responses.weight is not None:  # NaN where a row has no label

@@ -1,0 +1,459 @@
+"""Ids: the names of tasks, workers and classes. Elsewhere arrays hold their codes, 0, 1, 2 …
+
+Ids are Arrow arrays of one type: text, numbers, dates. Codes count up in order of first appearance.
+
+    column   b a null b      codes   0 1 -1 0      ids   b a
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.errors import InputError
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.wording import Source, first_few
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Column = Any  # an Arrow array, or what `arrow` makes one of
+Hashes = npt.NDArray[np.uint64]
+
+MISSING = -1
+SEPARATOR = " | "  # between the parts of a composed id
+ONE_ZERO = re.compile(r"[+-]?[0-9]+\.0")  # a whole number in a column with gaps, as tools write it
+WHOLE = re.compile(r"[+-]?[0-9]+\.0+")
+INT32_MAX = np.iinfo(np.int32).max
+SHOWN_VALUES = 3
+HASHED_TOGETHER = 1 << 18  # ids; their bytes take 16 times as much memory while they are hashed
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Ids(Sequence[Hashable]):
+    """Ids in a fixed order; code i stands for ids[i]. `values` is the Arrow array of them.
+
+    >>> Ids(["x", "y"]).codes(["y", "z", "x"]).tolist()
+    [1, -1, 0]
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Column = ()) -> None:
+        self.values: Any = arrow(values)
+
+    @overload
+    def __getitem__(self, i: int) -> Hashable: ...
+    @overload
+    def __getitem__(self, i: slice) -> Ids: ...
+    def __getitem__(self, i: int | slice) -> Hashable | Ids:
+        found = self.values[i]
+        return Ids(found) if isinstance(i, slice) else found.as_py()
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.values.to_pylist())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Ids) and other.values.type == self.values.type:
+            return bool(self.values.equals(other.values))
+        if isinstance(other, Sequence) and not isinstance(other, str):
+            return list(self) == list(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content
+
+    def __repr__(self) -> str:
+        shown = [repr(name) for name in self[:7]]  # one more than is shown
+        return f"Ids([{first_few(shown, 6)}], n={len(self)})"
+
+    def __reduce__(self) -> tuple[type[Ids], tuple[Column]]:
+        return Ids, (self.values,)
+
+    def codes(self, values: Column) -> Codes:
+        """Return the code of each value, -1 where it is not among these ids.
+
+        Text and numbers are compared as text where one side is text (a CSV file beside a typed
+        table), so that task "7" of a file is task 7 of a frame.
+        """
+        import pyarrow.compute as pc
+
+        asked = arrow(values)
+        if asked is self.values:
+            return np.arange(len(self), dtype=np.int32)
+        known, asked = _comparable(self.values, asked)
+        if len(asked) == 1 and asked.is_valid()[0].as_py():  # a table of all ids would take longer
+            found = pc.index_in(known, value_set=asked).is_valid().index(True)
+            return np.array([found.as_py()], dtype=np.int32)
+        found = pc.index_in(asked, value_set=known).fill_null(MISSING)
+        return np.asarray(found, dtype=np.int32)
+
+    def take(self, codes: npt.NDArray[Any]) -> Ids:
+        """Return the id of each code."""
+        return Ids(self.values.take(arrow(codes)))
+
+    def sorted(self) -> tuple[Ids, Codes]:
+        """Return these ids in their order and, for each code, its new code."""
+        import pyarrow.compute as pc
+
+        order = np.asarray(pc.sort_indices(self.values), dtype=np.int64)
+        new = np.empty(len(self), dtype=np.int32)
+        new[order] = np.arange(len(self), dtype=np.int32)
+        return self.take(order), new
+
+    def merge(self, others: Ids) -> Ids:
+        """Append those of `others` that are not among these, in their order."""
+        new = np.flatnonzero(self.codes(others) == MISSING)
+        return concatenate([self, others.take(new)]) if len(new) else self
+
+
+def arrow(values: Column) -> pa.Array:
+    """Return values as one Arrow array; None and NaN are missing.
+
+    Tuples, and values of several types, are refused.
+    """
+    import pyarrow as pa
+
+    if isinstance(values, Ids):
+        return values.values
+    if isinstance(values, pa.Array):
+        return values
+    if isinstance(values, pa.ChunkedArray):
+        return values.combine_chunks()
+    given = values if hasattr(values, "__array__") else list(values)
+    try:
+        made = pa.array(given, from_pandas=True)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise InputError("mixed-ids", ids=given, reason=error) from None
+    if pa.types.is_nested(made.type):
+        raise InputError("mixed-ids", ids=given, reason=f"they are read as {made.type}")
+    if isinstance(made, pa.ChunkedArray):  # text of more than 2 GiB
+        made = made.cast(pa.large_string()).combine_chunks()
+    return made.cast(pa.string()) if pa.types.is_null(made.type) else made
+
+
+def concatenate(columns: Sequence[Ids]) -> Ids:
+    """Put ids one after the other, as the type of the first that are there.
+
+    >>> concatenate([Ids(["a"]), Ids(["b", "c"])])
+    Ids(['a', 'b', 'c'], n=3)
+    """
+    import pyarrow as pa
+
+    given = [each for each in columns if len(each)] or list(columns[:1])
+    kind = given[0].values.type
+    if is_text(kind) and sum(each.values.nbytes for each in given) > INT32_MAX:
+        kind = pa.large_string()
+    parts = []
+    for each in given:
+        try:
+            parts.append(each.values.cast(kind))
+        except pa.ArrowException:
+            first = given[0][0]
+            raise InputError("other-type-of-id", id=each[0], type=str(kind), first=first) from None
+    return Ids(pa.concat_arrays(parts))
+
+
+def span(names: Ids) -> tuple[Any, Any] | None:
+    """Return the first and the last id in their order; None where their type has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        found = pc.min_max(names.values)
+    except pa.ArrowNotImplementedError:
+        return None
+    return found["min"].as_py(), found["max"].as_py()
+
+
+class Encoder:
+    """Codes columns batch by batch; the same id has the same code in every batch.
+
+    Arrow encodes each batch apart and keeps no table between calls. So codes count on from batch
+    to batch, until `settle` encodes the dictionaries of all together, those settled before first:
+
+        batch     b a b    c b      dictionaries    b a | c b
+        given     0 1 0    2 3      final           0 1   2 0
+    """
+
+    def __init__(self) -> None:
+        self._settled: pa.Array | None = None
+        self._recent: list[pa.Array] = []  # dictionaries since
+        self._n_recent = 0
+        self._kind: pa.DataType | None = None  # of the first batch, which the others follow
+
+    def __len__(self) -> int:
+        """Return how many ids are settled."""
+        return 0 if self._settled is None else len(self._settled)
+
+    def names(self) -> Ids:
+        """Return the ids that are settled, by code."""
+        return Ids(() if self._settled is None else self._settled)
+
+    def add(self, column: Column) -> Codes:
+        """Return codes of a batch, -1 where a value is missing: final once `settle` was called."""
+        import pyarrow as pa
+
+        values = arrow(column)
+        if pa.types.is_null(values.type):
+            return np.full(len(values), MISSING, dtype=np.int32)
+        if not pa.types.is_dictionary(values.type):
+            return self._count_on(values.dictionary_encode())
+        # Of the column's own dictionary, what its rows use, in order of first appearance.
+        used = values.indices.unique().drop_null()
+        code_of = np.full(len(values.dictionary) + 1, MISSING, dtype=np.int32)  # one for nothing
+        code_of[used] = self._count_on(values.dictionary.take(used).dictionary_encode())
+        return np.asarray(code_of[values.indices.fill_null(MISSING)])
+
+    def _count_on(self, encoded: pa.DictionaryArray) -> Codes:
+        codes = np.asarray(encoded.indices.fill_null(MISSING), dtype=np.int32)
+        if self._n_recent:
+            codes = np.where(codes == MISSING, np.int32(MISSING), codes + np.int32(self._n_recent))
+        names = encoded.dictionary
+        self._kind = self._kind or names.type
+        are_texts = is_text(self._kind) and is_text(names.type)  # of any width
+        self._recent.append(names if are_texts else names.cast(self._kind))
+        self._n_recent += len(names)
+        return codes
+
+    def settle(self) -> Codes | None:
+        """Return the final code of each code given since this was last asked; None: the same.
+
+        The last one stands for what is missing, -1.
+        """
+        import pyarrow as pa
+
+        parts = self._recent if self._settled is None else [self._settled, *self._recent]
+        if not self._recent:
+            return None
+        self._recent = []
+        self._n_recent = 0
+        kind = self._kind
+        if is_text(kind) and sum(part.nbytes for part in parts) > INT32_MAX:
+            kind = pa.large_string()
+        joined = pa.chunked_array([_without_empty(part.cast(kind)) for part in parts], kind)
+        if not len(joined) or (len(parts) == 1 and not joined.null_count):  # distinct already
+            self._settled = joined.chunk(0)
+            return None
+        n_settled = len(self)
+        chunks = joined.dictionary_encode().chunks
+        self._settled = chunks[0].dictionary
+        final = [np.asarray(chunk.indices.fill_null(MISSING)) for chunk in chunks]
+        return np.append(np.concatenate(final)[n_settled:], np.int32(MISSING))
+
+
+def encode(column: Column) -> tuple[Codes, Ids]:
+    """Turn a column into codes, -1 where a value is missing, and its ids.
+
+    >>> codes, found = encode(["b", "a", None, "b"])
+    >>> codes.tolist(), found
+    ([0, 1, -1, 0], Ids(['b', 'a'], n=2))
+    """
+    encoder = Encoder()
+    codes = encoder.add(column)
+    final = encoder.settle()
+    return codes if final is None else final[codes], encoder.names()
+
+
+def _without_empty(names: pa.Array) -> pa.Array:
+    """Make empty text missing."""
+    import pyarrow.compute as pc
+
+    if not is_text(names.type) or pc.min(pc.binary_length(names)).as_py() != 0:
+        return names
+    return pc.if_else(pc.equal(names, ""), None, names)
+
+
+def _comparable(one: pa.Array, other: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Make arrays of one type, so that equal values are equal: as text where one side is text."""
+    import pyarrow as pa
+
+    if one.type == other.type:
+        return one, other
+    kinds = (one.type, other.type)
+    if all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in kinds):
+        return one.cast(pa.int64()), other.cast(pa.int64())
+    return as_text(one), as_text(other)
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Write values as Python does: 1.0 is "1.0", a true one "True"."""
+    import pyarrow as pa
+
+    if is_text(values.type) or pa.types.is_integer(values.type):
+        return values.cast(pa.large_string())
+    texts = [None if value is None else str(value) for value in values.to_pylist()]
+    return pa.array(texts, pa.large_string())
+
+
+def is_arrow(column: Column) -> bool:
+    """Tell whether a column is an Arrow array, without importing pyarrow."""
+    return type(column).__module__.startswith("pyarrow")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type of Arrow is text."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_missing(value: object) -> bool:
+    """Tell whether a Python value stands for nothing: None, NaN or empty text."""
+    return value is None or value == "" or (isinstance(value, float) and value != value)
+
+
+# Names that people write in several ways
+
+
+def fold(name: Hashable) -> Hashable:
+    """Return what a name is compared by; what is not text stays.
+
+    >>> fold(" New  York "), fold("ＮＥＷ york"), fold("2.0"), fold(3)
+    ('new york', 'new york', '2', 3)
+    """
+    if not isinstance(name, str):
+        return name
+    text = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return text.partition(".")[0] if WHOLE.fullmatch(text) else text
+
+
+def variants(names: Iterable[Hashable]) -> list[list[Hashable]]:
+    """Return the groups of names that folding joins, of two or more.
+
+    >>> variants(["cat", "dog", "Cat"])
+    [['cat', 'Cat']]
+    """
+    groups: dict[Hashable, list[Hashable]] = {}
+    for name in names:
+        groups.setdefault(fold(name), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def difference(group: Iterable[Hashable]) -> str:
+    """Say in what names that fold alike differ.
+
+    >>> difference(["cat", "Cat"])
+    'differ only in case, spaces or Unicode form'
+    >>> difference(["1", "1.0"])
+    'are the same number'
+    """
+    if any(WHOLE.fullmatch(str(name)) for name in group):
+        return "are the same number"
+    return "differ only in case, spaces or Unicode form"
+
+
+def number_twins(names: Ids) -> list[tuple[Hashable, Hashable]]:
+    """Return the pairs of ids that are one whole number, written in two ways.
+
+    >>> number_twins(Ids(["1", "2", "1.0"])), number_twins(Ids(["v1", "v1.0"]))
+    ([('1', '1.0')], [])
+    """
+    import pyarrow.compute as pc
+
+    values = names.values
+    if not is_text(values.type):
+        return []
+    has_zero = pc.ends_with(values, ".0")  # much faster than the expression, which few need
+    longer = values.filter(has_zero)
+    if not len(longer):
+        return []  # as nearly always: looking up all ids takes as long as coding them
+    longer = longer.filter(pc.match_substring_regex(longer, f"^{ONE_ZERO.pattern}$"))
+    shorter = pc.utf8_slice_codeunits(longer, 0, -len(".0"))
+    is_there = pc.is_in(shorter, value_set=values.filter(pc.invert(has_zero)))
+    both = shorter.filter(is_there).to_pylist(), longer.filter(is_there).to_pylist()
+    return list(zip(*both, strict=True))
+
+
+def composed(parts: Sequence[Any]) -> str:
+    r"""Make one id of several; a separator inside a part is marked, so that no two ids merge.
+
+    >>> composed(("q1", 2)), composed(("a | b", "c"))
+    ('q1 | 2', 'a \\| b | c')
+    """
+    return SEPARATOR.join(str(part).replace(SEPARATOR, " \\| ") for part in parts)
+
+
+# Columns of numbers: weights, probabilities
+
+
+def as_numbers(column: Column) -> tuple[Floats, Mask]:
+    """Return a column as numbers (NaN where it is none), and where a value is given at all.
+
+    >>> as_numbers(["1.5", None, "x"])
+    (array([1.5, nan, nan]), array([ True, False,  True]))
+    """
+    import pyarrow as pa
+
+    if isinstance(column, list | tuple):  # of several types, perhaps
+        values = column
+    else:
+        typed = arrow(column)
+        if not pa.types.is_boolean(typed.type):
+            with contextlib.suppress(pa.ArrowException):  # not a number as Arrow writes it
+                return np.asarray(typed.cast(pa.float64())), np.asarray(typed.is_valid())
+        values = typed.to_pylist()
+    is_given = np.array([not is_missing(value) for value in values], dtype=bool)
+    return np.array([_number(value) for value in values], dtype=np.float64), is_given
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool):  # True is not a number, although Python counts it as 1
+        return np.nan
+    try:
+        return float(value)  # type: ignore[arg-type]  # whatever is not a number raises
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
+
+
+def offenders(rows: Offsets, column: Column, source: Source) -> str:
+    """Name the first few wrong values and their places."""
+    shown = []
+    for row in rows[:SHOWN_VALUES].tolist():
+        value = column[row].as_py() if is_arrow(column) else column[row]
+        shown.append(f"{'nothing' if is_missing(value) else repr(value)} ({source.where(row)})")
+    return "; ".join(shown + ["…"] * (len(rows) > SHOWN_VALUES))
+
+
+# Hashes
+
+
+def hash_ids(names: Ids) -> Hashes:
+    """Return a 64-bit hash of each id: the same on every machine, in every run.
+
+    >>> hash_ids(Ids(["a", "b", "a"])).tolist()[0] == hash_ids(Ids(["a"])).tolist()[0]
+    True
+    """
+    import pyarrow as pa
+
+    if pa.types.is_integer(names.values.type):
+        return _mixed(np.asarray(names.values.cast(pa.int64(), safe=False)).view(np.uint64))
+    text = as_text(names.values)
+    hashes = np.empty(len(text), np.uint64)
+    for at in range(0, len(text), HASHED_TOGETHER):
+        part = text[at : at + HASHED_TOGETHER]
+        offsets = np.frombuffer(part.buffers()[1], np.int64)[part.offset :][: len(part) + 1]
+        raw = np.frombuffer(part.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+        length = np.diff(offsets)
+        start = offsets[:-1] - offsets[0]
+        place = np.arange(len(raw)) - np.repeat(start, length)  # of a byte in its text
+        power = np.cumprod(np.full(length.max() + 1, MULTIPLIER))[place]
+        total = np.add.reduceat((raw.astype(np.uint64) + np.uint64(1)) * power, start)
+        hashes[at : at + HASHED_TOGETHER] = _mixed(total + length.astype(np.uint64))
+    return hashes
+
+
+def _mixed(x: Hashes) -> Hashes:
+    """Spread bits evenly: the finaliser of splitmix64."""
+    x = x + MULTIPLIER
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
