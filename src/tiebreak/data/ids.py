@@ -446,7 +446,8 @@ def hash_ids(names: Ids) -> Hashes:
         start = offsets[:-1] - offsets[0]
         place = np.arange(len(raw)) - np.repeat(start, length)  # of a byte in its text
         power = np.cumprod(np.full(length.max() + 1, MULTIPLIER))[place]
-        total = np.add.reduceat((raw.astype(np.uint64) + np.uint64(1)) * power, start)
+        terms = (raw.astype(np.uint64) + np.uint64(1)) * power
+        total = np.where(length > 0, np.add.reduceat(np.append(terms, np.uint64(0)), start), 0)
         hashes[at : at + HASHED_TOGETHER] = _mixed(total + length.astype(np.uint64))
     return hashes
 
