@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import noted
 
 import tiebreak as tb
 from tiebreak.data import Responses, runs
 from tiebreak.data.runs import Extras, weigh
-from tiebreak.errors import InputNote
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")
@@ -206,7 +206,7 @@ def test_confidence_that_tells_nothing_is_hardly_used() -> None:
 @pytest.mark.parametrize("values", [["high"] * 6, [-1.0] * 6, [1000] * 6])
 def test_confidence_that_is_no_scale_is_told(values: list[Any]) -> None:
     table = {"task": [1, 1, 2, 2, 3, 3], "worker": ["a", "b"] * 3, "label": [0, 1, 0, 0, 1, 1]}
-    with pytest.warns(InputNote, match="not used"):
+    with noted("confidence-unused"):
         found = tb.read_responses(table | {"confidence": values})
     assert found.weight is None
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Column, as_numbers, offenders
+from tiebreak.data.ids import Column, as_numbers, encode, offenders
 from tiebreak.data.labels import Labels
 from tiebreak.errors import GoldError, InputError, OptionError, note
 from tiebreak.links import Links, Sampling
