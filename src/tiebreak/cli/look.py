@@ -74,7 +74,7 @@ def describe(
     measuring = settings.take(["order", "n_resamples"])
     settings.finish()
     check_files((responses, gold, reading.get("tasks")), ())
-    from tiebreak.data.weighing import plurality
+    from tiebreak.data.runs import plurality
 
     with stages() as tell:
         tell("reading")
