@@ -12,9 +12,7 @@ import pytest
 from rich.console import Console
 
 import tiebreak as tb
-from tiebreak.ask import Desk, Question
-from tiebreak.ask.console import Conversation, Keys
-from tiebreak.ask.log import BY_HAND
+from tiebreak.ask import Desk, Question, console
 from tiebreak.errors import OptionError, TiebreakError
 from tiebreak.simulate import Crowd
 
@@ -122,8 +120,8 @@ def test_in_the_terminal_questions_go_on_while_a_fit_runs(
         tmp_path / "s.db", three.responses, background=True, only=who, random_state=0,
         kinds=("label", "vote"), costs="time",
     ) as desk, desk.session(who) as session:  # fmt: skip
-        keys = Keys(io.StringIO("1" * 30))
-        Conversation(session, keys, Console(file=out, width=80)).run()
+        keys = console.Keys(io.StringIO("1" * 30))
+        console.Conversation(session, keys, Console(file=out, width=80)).run()
         assert session.progress().asked == 30
         may_fit.set()
         assert desk.model().labels_.best().keys() == three.gold.to_dict().keys()
@@ -166,7 +164,7 @@ def test_a_label_set_by_hand_holds_against_many_and_can_be_undone(desk: Desk, th
     for who in ("ann", "bob", "cat", "dan"):
         session = desk.session(who)
         session.answer(session.question(task), names[0])
-    lead = desk.session("lead", f"{BY_HAND}1")
+    lead = desk.session("lead", by_hand=True)
     answer = lead.answer(lead.question(task), names[2])
     work(desk)
     fit = desk.last_fit()
@@ -183,7 +181,7 @@ def test_one_person_stays_trusted_beside_labels_set_by_hand(desk: Desk, three: C
     first, second, *_ = three.gold.to_dict()
     ann = desk.session("ann")
     ann.answer(ann.question(first), three.gold.to_dict()[first])
-    lead = desk.session("lead", f"{BY_HAND}1")
+    lead = desk.session("lead", by_hand=True)
     lead.answer(lead.question(second), three.gold.to_dict()[second])
     work(desk)
     assert not desk.last_fit().is_soft

@@ -20,8 +20,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import tiebreak as tb
+from tiebreak.ask import Session
 from tiebreak.ask.console import Conversation, Keys
-from tiebreak.ask.session import Session
 from tiebreak.cli.app import app
 from tiebreak.wording import printable
 

@@ -15,14 +15,12 @@ from typing import Any
 import pytest
 
 import tiebreak as tb
-from tiebreak.ask.storage import Marks, Storage
 from tiebreak.errors import FileError, SessionError
 
 pytest.importorskip("resource", reason="needs fork and signals")
 
 TESTS = Path(__file__).resolve().parent.parent
 VOTES = [("a", "ann", "x"), ("b", "ann", "y"), ("b", "bob", "x")]
-MARKS = Marks("fingerprint", "a job")
 
 
 def processes(what: str, folder: Path) -> list[dict[str, Any]]:
@@ -87,7 +85,8 @@ def test_a_failed_write_leaves_memory_and_file_alike(tmp_path: Path) -> None:
     session = tb.ask.Session(tmp_path / "s.db", VOTES, kinds=("same",))
     question = session.next()
     assert question is not None
-    with closing(Storage(tmp_path / "s.db", session.desk.job.marks)) as other, other.writing():
+    with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
         session.desk.storage._db.execute("PRAGMA busy_timeout = 1")
         with pytest.raises(SessionError) as found:
             session.answer(question, "same")
@@ -113,7 +112,7 @@ def test_a_file_that_cannot_be_used_is_refused_and_left_alone(tmp_path: Path) ->
     }.items():
         before = path.read_bytes() if path.is_file() else b""
         with pytest.raises(SessionError) as found:
-            Storage(path, MARKS)
+            tb.ask.Session(path, VOTES)
         assert (found.value.code, found.value.fields["path"]) == (code, path)
         assert isinstance(found.value, FileError)
         assert not path.is_file() or path.read_bytes() == before
@@ -129,6 +128,8 @@ def test_a_closed_session_says_so(tmp_path: Path) -> None:
 
 
 def test_every_answer_waits_for_the_disk(tmp_path: Path) -> None:
-    with closing(Storage(tmp_path / "s.db", MARKS)) as storage:
-        assert storage._pragma("journal_mode") == "wal"
-        assert storage._pragma("synchronous") == 2  # full
+    with tb.ask.Session(tmp_path / "s.db", VOTES) as session:
+        session.answer(session.question("a", "b"), "same")
+        database = session.desk.storage._db
+        assert database.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        assert database.execute("PRAGMA synchronous").fetchone()[0] == 2  # full

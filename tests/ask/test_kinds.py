@@ -11,9 +11,7 @@ from ask.test_session import Open, Truth, answer_truly, asked, codes_of, true_an
 
 import tiebreak as tb
 from tiebreak.ask import Desk, Question, Session
-from tiebreak.ask.evidence import fallible
 from tiebreak.errors import InputNote, OptionError, SessionError
-from tiebreak.selection.state import own_probabilities
 from tiebreak.simulate import Crowd
 
 KINDS = ("same", "label", "is")
@@ -187,33 +185,6 @@ def test_several_people_are_weighed(open_session: Open, crowd: Crowd, truth: Tru
     rates = ann.desk.error_rates()
     assert rates["bob"] > rates["ann"]
     assert ann.progress().is_soft
-
-
-def test_answers_are_weighed_by_what_the_last_fit_found_of_the_workers(
-    open_session: Open, truth: Truth
-) -> None:
-    options = {"strategy": "adaptive", "kinds": ("label",), "batch": 99}
-    ann = open_session(who="ann", **options)
-    bob = open_session(who="bob", **options)
-    for at, task in enumerate(list(truth)[:30]):
-        who = (ann, bob)[at % 2]
-        who.answer(who.question(task), truth[task])
-    ann.model()
-    first = ann.desk.last_fit()
-    bob.answer(bob.question(list(truth)[30]), truth[list(truth)[30]])
-    ann.model()
-    second = ann.desk.last_fit()
-    answers = second.known.answers
-    expected = fallible(ann.desk.job, answers, own_probabilities(first.model)).weighed
-    by_votes = fallible(
-        ann.desk.job, answers, own_probabilities(tb.VariationalBayes().fit(ann.desk.job.responses))
-    ).weighed
-    found = second.weighed
-    assert found is not None
-    assert expected is not None
-    assert by_votes is not None
-    assert (found.r == expected.r).all()
-    assert (found.r != by_votes.r).any()
 
 
 def test_a_second_person_may_be_asked_the_same(open_session: Open, truth: Truth) -> None:

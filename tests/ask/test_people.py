@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ask.test_session import Open, Truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
 from tiebreak.ask import people
+from tiebreak.ask.evidence import fallible
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
 from tiebreak.ask.people import RESERVE, Weighed, weigh
 from tiebreak.inference.calibration import DEPENDENCE
+from tiebreak.selection.state import own_probabilities
 
 TASKS = "abcde"
 CLASSES = "xyz"
@@ -260,3 +263,30 @@ def test_messages_settle_where_comparisons_contradict_in_a_loop(
     monkeypatch.setattr(people, "TURNS", people.TURNS + 7)
     later = weigh(job, answers, own, np.zeros(60), None)
     assert np.abs(later.r - found.r).max() < 0.01
+
+
+def test_answers_are_weighed_by_what_the_last_fit_found_of_the_workers(
+    open_session: Open, truth: Truth
+) -> None:
+    options = {"strategy": "adaptive", "kinds": ("label",), "batch": 99}
+    ann = open_session(who="ann", **options)
+    bob = open_session(who="bob", **options)
+    for at, task in enumerate(list(truth)[:30]):
+        who = (ann, bob)[at % 2]
+        who.answer(who.question(task), truth[task])
+    ann.model()
+    first = ann.desk.last_fit()
+    bob.answer(bob.question(list(truth)[30]), truth[list(truth)[30]])
+    ann.model()
+    second = ann.desk.last_fit()
+    answers = second.known.answers
+    expected = fallible(ann.desk.job, answers, own_probabilities(first.model)).weighed
+    by_votes = fallible(
+        ann.desk.job, answers, own_probabilities(tb.VariationalBayes().fit(ann.desk.job.responses))
+    ).weighed
+    found = second.weighed
+    assert found is not None
+    assert expected is not None
+    assert by_votes is not None
+    assert (found.r == expected.r).all()
+    assert (found.r != by_votes.r).any()

@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.ask import Session
-from tiebreak.ask.storage import Storage
+from tiebreak.ask import Session, storage
 from tiebreak.errors import InputNote
 
 CROWD = tb.simulate.crowd(30, 5, 3, accuracy=(0.45, 0.75), random_state=1)
@@ -127,19 +126,19 @@ def test_a_kill_between_any_two_writes_changes_no_label(
     """
     path = tmp_path / "s.db"
     copies: list[Path] = []
-    writing: Any = vars(Storage)["writing"]
+    writing: Any = vars(storage.Storage)["writing"]
 
     @contextmanager
-    def write_and_copy(storage: Storage, **options: bool) -> Iterator[None]:
-        with writing(storage, **options):
+    def write_and_copy(file: storage.Storage, **options: bool) -> Iterator[None]:
+        with writing(file, **options):
             yield
-        if storage.path == path:
+        if file.path == path:
             copies.append(copied(path).rename(tmp_path / f"{len(copies)}.db"))
 
     truth = CROWD.gold.to_dict()
     options: dict[str, Any] = {"batch": 4, "random_state": 0, "costs": {"label": 2.0}}
     with monkeypatch.context() as patched:
-        patched.setattr(Storage, "writing", write_and_copy)
+        patched.setattr(storage.Storage, "writing", write_and_copy)
         with Session(path, CROWD.responses, **options) as session:
             answer_truly(session, truth, 10)
             session.undo()
@@ -255,9 +254,8 @@ def test_a_model_of_another_version_is_fitted_anew_with_a_note(
     session = open_session()
     answer_truly(session, truth, 5)
     model = session.model()
-    storage = session.desk.storage
-    data = b"written by a tiebreak yet to come"
-    storage.set_fit(storage.fits()[0][-1], 5, data)
+    file = session.desk.storage
+    file.set_fit(file.fits()[0][-1], 5, b"written by a tiebreak yet to come")
     session.close()
     with pytest.warns(InputNote) as notes:
         again = open_session()

@@ -21,7 +21,6 @@ from page.served import TOKEN, Client, Server, invited, lead, serving
 
 from tiebreak import tables
 from tiebreak.page import guard
-from tiebreak.page.guard import REQUEST_WITHIN, Tokens, Visitor
 
 VIEWS = (
     "/",
@@ -59,7 +58,7 @@ def test_a_wrong_token_opens_nothing(server: Server, token: str) -> None:
 
 
 def test_a_cookie_cannot_be_made_up(server: Server) -> None:
-    own = Tokens("another token, not this server's").cookie(Visitor("00", "eve", True))
+    own = guard.Tokens("another token, not this server's").cookie(guard.Visitor("00", "eve", True))
     for cookie in (own, "x", "", ".", own.partition(".")[0] + ".", "é"):
         forged = Client(server, cookie.encode("ascii", "ignore").decode())
         assert forged.get("/watch").status == 403
@@ -132,7 +131,7 @@ def test_browsers_without_fetch_metadata_are_let_in_by_their_origin(server: Serv
 def test_a_question_cannot_be_made_up(server: Server) -> None:
     client = lead(server)
     before = n_answers(server)
-    forged = Tokens("not this server's token").signed("question", ["same", "m01", "m02", "t"])
+    forged = guard.Tokens("not this server's token").signed("question", ["same", "m01", "m02", "t"])
     for question in (forged, "", "x.y", client.question[:-1]):
         assert client.post("/answer", question=question, says=0).status == 409
     question = client.question
@@ -260,7 +259,7 @@ def test_slow_clients_are_hung_up_on_and_hold_nobody_up(server: Server) -> None:
     assert lead(server).get("/").status == 200
     assert time.monotonic() - began < 5.0  # it waited for none of them
     is_open = list(lines)
-    while is_open and time.monotonic() - began < 2.0 * REQUEST_WITHIN:
+    while is_open and time.monotonic() - began < 2.0 * guard.REQUEST_WITHIN:
         for line in list(is_open):
             try:
                 line.sendall(b"X")  # a byte now and then must not win more time
@@ -275,7 +274,7 @@ def test_slow_clients_are_hung_up_on_and_hold_nobody_up(server: Server) -> None:
     for line in lines:
         line.close()
     assert is_open == []
-    assert time.monotonic() - began < REQUEST_WITHIN + 5.0
+    assert time.monotonic() - began < guard.REQUEST_WITHIN + 5.0
     assert "Traceback" not in server.log.read_text()
 
 
@@ -483,12 +482,12 @@ def test_others_are_let_in_with_a_token_and_a_warning(messages: Path) -> None:
 
 
 def test_the_random_token_differs_each_time() -> None:
-    assert len({Tokens().token for _ in range(100)}) == 100
-    assert min(len(Tokens().token) for _ in range(100)) >= 32
+    assert len({guard.Tokens().token for _ in range(100)}) == 100
+    assert min(len(guard.Tokens().token) for _ in range(100)) >= 32
 
 
 def test_what_was_signed_for_one_purpose_serves_no_other() -> None:
-    tokens = Tokens("some token of sixteen")
+    tokens = guard.Tokens("some token of sixteen")
     made = tokens.signed("invitation", ["ann"])
     assert tokens.read("invitation", made) == ["ann"]
     assert tokens.read("cookie", made) is None

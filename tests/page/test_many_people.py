@@ -20,11 +20,11 @@ from page.served import TOKEN, Client, Server, free_port, serving, start
 
 import tiebreak as tb
 from tiebreak import tables
-from tiebreak.page.guard import Tokens, Visitor
+from tiebreak.page import guard
 
 
 def cookie_of(who: str) -> str:
-    return Tokens(TOKEN).cookie(Visitor(f"run-{who}", who, False))
+    return guard.Tokens(TOKEN).cookie(guard.Visitor(f"run-{who}", who, False))
 
 
 def make_job(folder: Path, n_tasks: int) -> dict[str, str]:

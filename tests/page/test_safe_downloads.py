@@ -6,12 +6,12 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
-from tiebreak.data.gold import Gold
+import tiebreak as tb
 from tiebreak.page import watch
 
 
 def test_downloads_hold_no_cell_that_a_spreadsheet_would_run() -> None:
-    known = Gold.from_dict({"=HYPERLINK(1)": "@x", "plain": "-1"})
+    known = tb.Gold.from_dict({"=HYPERLINK(1)": "@x", "plain": "-1"})
     desk: Any = SimpleNamespace(lock=threading.Lock(), labels=lambda: known)
     lines = watch.download(desk, "known", "csv").decode().splitlines()
     assert lines == ["task,label", "'=HYPERLINK(1),'@x", "plain,-1"]

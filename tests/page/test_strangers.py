@@ -14,7 +14,7 @@ import pytest
 from page.served import TOKEN, Client, Server, invited, join, lead, serving
 
 from tiebreak import tables
-from tiebreak.page.guard import Tokens
+from tiebreak.page import guard
 
 WORKERS = [f"worker-{number}@example.com" for number in range(4)]
 
@@ -138,7 +138,7 @@ def test_no_invitation_is_for_anybody(server: Server) -> None:
     page = lead(server).get("/people").body
     assert "/join" not in page
     for made in ([None], [None, "x"], ["eve"], [], "eve", ["eve", None]):
-        signed = Tokens(TOKEN).signed("invitation", made)
+        signed = guard.Tokens(TOKEN).signed("invitation", made)
         assert join(Client(server), f"/join?invitation={signed}").status == 403
     assert join(Client(server), "/join?invitation=x").status == 403
     assert join(Client(server), "/join").status == 403

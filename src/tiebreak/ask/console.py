@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from tiebreak.ask.log import UNSURE
-from tiebreak.ask.results import Choices, Contradiction, Progress, Question, Vote, choices_of
+from tiebreak.ask.results import Choices, Contradiction, Progress, Question, Vote
 from tiebreak.ask.session import Session
 from tiebreak.wording import printable
 
@@ -107,7 +107,7 @@ class Conversation:
 
     def _do(self, question: Question) -> bool:
         """Do what the next key asks for, a command or an answer; return whether to go on."""
-        choices = choices_of(question)
+        choices = question.keys
         key = self._read_choice(choices)
         command = choices.commands.get(key)
         if command is None or command == "can't tell":
@@ -207,7 +207,7 @@ class Conversation:
         self._out.print(_panel(question.left, question.left_text, whole=whole))
         if question.right is not None:
             self._out.print(_panel(question.right, question.right_text, whole=whole))
-        job, choices = self._desk.job, choices_of(question)
+        job, choices = self._desk.job, question.keys
 
         def named(name: Hashable, before: str, after: str = "") -> str:
             text = job.class_text(name)

@@ -7,6 +7,7 @@ session (`desk.session(who)`) is one person at it.
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from tiebreak.ask.contradictions import AnswerChains, as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
 from tiebreak.ask.fitting import Background, Fits, SessionFit, new_model
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Log
+from tiebreak.ask.log import BY_HAND, Log
 from tiebreak.ask.results import Answer, Finished, Progress, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.data.gold import Gold
@@ -182,11 +183,14 @@ class Desk:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def session(self, who: str = "me", run: str | None = None) -> Session:
-        """Let somebody sit down; `run` names a sitting that goes on."""
+    def session(self, who: str = "me", run: str | None = None, *, by_hand: bool = False) -> Session:
+        """Let somebody sit down; `run` names a sitting that goes on.
+
+        `by_hand`: labels are set as known, and believed whatever others say.
+        """
         from tiebreak.ask.session import Session
 
-        return Session.at(self, who, run)
+        return Session.at(self, who, f"{BY_HAND}{secrets.token_hex(6)}" if by_hand else run)
 
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""

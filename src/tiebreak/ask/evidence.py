@@ -27,7 +27,6 @@ from tiebreak.ask.people import SMALL_ERROR, Weighed, weigh
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
-from tiebreak.errors import GoldError
 from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
@@ -57,12 +56,12 @@ class FitInputs:
     weighed: Weighed | None = None  # what was said of single tasks, where it may be wrong
 
 
-def trusted(job: Job, answers: Sequence[Event]) -> FitInputs:
-    """Take answers as true; raise GoldError where two labels of a task differ."""
+def trusted(job: Job, answers: Sequence[Event]) -> FitInputs | None:
+    """Take answers as true; None where two labels of a task differ."""
     label: Labels = {}
     for task, said in _labels_in_order(job, answers):
         if label.setdefault(task, said) != said:
-            raise GoldError("labels-of-answers-differ", task=job.responses.tasks[task])
+            return None
     links = _with_given(job, answered_links(job, answers, label))
     return FitInputs(_with_votes(job, answers), links, _gold(job, label))
 

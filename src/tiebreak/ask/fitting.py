@@ -190,9 +190,10 @@ class Fits:
         """Fit to answers: taken as true where one person gave them and they can all be."""
         answers = known.answers
         people = {event.who for event in answers if not (event.is_vote or event.is_by_hand)}
-        if self._link_error is None and len(people) <= 1:
+        is_one = self._link_error is None and len(people) <= 1
+        if is_one and (given := trusted(self._job, answers)) is not None:
             with suppress(LinkError, GoldError):  # all else was checked: answers contradict
-                return self._fit(trusted(self._job, answers), known, is_final=is_final)
+                return self._fit(given, known, is_final=is_final)
         # What the responses of a task say is read as the last fit reads them: what answers tell
         # of the workers counts for every task. A fit that starts from the votes goes by plain VB.
         own = self._by_votes if self.made is None else own_probabilities(self.made.model)

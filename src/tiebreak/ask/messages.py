@@ -101,7 +101,6 @@ register(
         "answer-not-offered": "answer must be one of {allowed}; got {answer!r}.",
         "answer-given-before": "This question was answered before. Undo that, and ask again.",
         "answer-not-there": "There is no answer {id} to {what}: it was undone, or never was.",
-        "labels-of-answers-differ": "Task {task!r} was given two different labels.",
         "answered-labels-left-out": _labels_differ,
         # what is asked
         "question-about-two-things": (

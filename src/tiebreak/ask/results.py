@@ -61,6 +61,29 @@ class Question:
         return self.gain / self.cost
 
     @property
+    def keys(self) -> Choices:
+        """The keys that answer it.
+
+        >>> Question("a", kind="label", choices=("cat", "dog")).keys.by_key
+        {'1': 'cat', '2': 'dog', 'c': 'cat', 'd': 'dog'}
+        """
+        if self.kind in YES_NO:
+            keys: dict[str, Hashable] = dict(YES_NO[self.kind])
+            commands = {key: word for key, word in COMMANDS.items() if key not in keys}
+            if "n" in keys:  # "no" needs the key: skipping is on another
+                commands = {"?": commands.pop("?"), "k": COMMANDS["n"], **commands}
+            return Choices(keys, commands)
+        names = self.choices
+        width = len(str(len(names)))
+        keys = {f"{at:0{width}d}": name for at, name in enumerate(names, start=1)}
+        numbers = tuple(keys)
+        letters = [str(name)[:1].lower() for name in names]
+        for letter, name in zip(letters, names, strict=True):
+            if letters.count(letter) == 1 and letter.isalpha() and letter not in COMMANDS:
+                keys[letter] = name
+        return Choices(keys, COMMANDS, numbers)
+
+    @property
     def tasks(self) -> tuple[Hashable, ...]:
         """The tasks to look at."""
         return (self.left,) if self.right is None else (self.left, self.right)
@@ -94,29 +117,6 @@ class Choices:
         """Return keys and words, such as "s same  d different  ? can't tell"."""
         answers = {} if self.numbers else self.by_key
         return "  ".join(f"{key} {word}" for key, word in {**answers, **self.commands}.items())
-
-
-def choices_of(question: Question) -> Choices:
-    """Return the keys that answer a question.
-
-    >>> choices_of(Question("a", kind="label", choices=("cat", "dog"))).by_key
-    {'1': 'cat', '2': 'dog', 'c': 'cat', 'd': 'dog'}
-    """
-    if question.kind in YES_NO:
-        keys: dict[str, Hashable] = dict(YES_NO[question.kind])
-        commands = {key: word for key, word in COMMANDS.items() if key not in keys}
-        if "n" in keys:  # "no" needs the key: skipping is on another
-            commands = {"?": commands.pop("?"), "k": COMMANDS["n"], **commands}
-        return Choices(keys, commands)
-    names = question.choices
-    width = len(str(len(names)))
-    keys = {f"{at:0{width}d}": name for at, name in enumerate(names, start=1)}
-    numbers = tuple(keys)
-    letters = [str(name)[:1].lower() for name in names]
-    for letter, name in zip(letters, names, strict=True):
-        if letters.count(letter) == 1 and letter.isalpha() and letter not in COMMANDS:
-            keys[letter] = name
-    return Choices(keys, COMMANDS, numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,6 @@ from markupsafe import Markup
 
 from tiebreak.ask import Answer, Desk, Question, Session
 from tiebreak.ask.job import Job, by_code
-from tiebreak.ask.log import BY_HAND
-from tiebreak.ask.results import choices_of
 from tiebreak.ask.storage import Seat
 from tiebreak.errors import InputError, note
 from tiebreak.page.guard import PageError, Tokens, Visitor
@@ -262,7 +260,6 @@ class Room:
         return {
             "progress": session.progress(),
             "question": question,
-            "choices": None if question is None else choices_of(question),
             "contradiction": found,
             "finished": finished,
             "said": said,
@@ -333,7 +330,7 @@ class Room:
 
     def set_label(self, visitor: Visitor, task: Hashable, label: Hashable) -> Answer:
         """Set a label as known, in place of one that was set before."""
-        with self.desk.lock, self._by_hand(visitor) as session:
+        with self.desk.lock, self.desk.session(visitor.who or "", by_hand=True) as session:
             if self.desk.job.code_of(task) in self.desk.job.given_labels():
                 raise PageError("label-given", task=task)
             for answer in self.by_hand():
@@ -345,15 +342,12 @@ class Room:
 
     def unset_label(self, visitor: Visitor, id: int) -> Answer | None:
         """Take back a label that was set as known."""
-        with self.desk.lock, self._by_hand(visitor) as session:
+        with self.desk.lock, self.desk.session(visitor.who or "", by_hand=True) as session:
             if id not in {answer.id for answer in self.by_hand()}:
                 raise PageError("label-gone")
             undone = session.undo(id)
             self.desk.wake(visitor.who)
         return undone
-
-    def _by_hand(self, visitor: Visitor) -> Session:
-        return self.desk.session(visitor.who or "", f"{BY_HAND}{secrets.token_hex(6)}")
 
     def by_hand(self) -> list[Answer]:
         """Return the labels that were set as known, the last first."""
