@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from tiebreak.errors import register
 from tiebreak.wording import agreeing, counted, first_few
@@ -15,38 +14,6 @@ RESTORE = "Put an earlier copy in its place, or name another file."
 
 def _shown(names: Sequence[object], most: int = SHOWN) -> str:
     return first_few([repr(name) for name in names], most)
-
-
-def _folder(path: Path, reason: str) -> str:
-    return f"{path} is a folder. Name a file in it, such as {path / 'session.db'}."
-
-
-def _no_folder(path: Path, reason: str) -> str:
-    return f"{path} cannot be made: there is no folder {path.parent}."
-
-
-def _no_class(label: object, classes: Sequence[object]) -> str:
-    return f"There is no class {label!r}; the classes are {_shown(classes, 10)}."
-
-
-def _stranger_tasks(tasks: Sequence[object]) -> str:
-    n = len(tasks)
-    return (
-        f"{counted(n, 'task')} to ask about {agreeing(n, 'are')} not among the responses: "
-        f"{_shown(tasks)}. Correct or remove them."
-    )
-
-
-def _unused_texts(names: Sequence[object], of: str) -> str:
-    return f"{counted(len(names), 'text')} of {of} ({_shown(names)}): not used."
-
-
-def _few_texts(n: int, n_tasks: int) -> str:
-    return f"{counted(n, 'task')} of {n_tasks:,} have no text: their ids are shown."
-
-
-def _labels_differ(n: int) -> str:
-    return f"{counted(n, 'task')} with different labels: left out."
 
 
 register(
@@ -79,8 +46,12 @@ register(
             "{path} is read-only, so no answer can be kept ({reason}). "
             "Make the file and its folder writable, or copy it to where you may write."
         ),
-        "session-is-a-folder": _folder,
-        "session-in-no-folder": _no_folder,
+        "session-is-a-folder": lambda path, reason: (
+            f"{path} is a folder. Name a file in it, such as {path / 'session.db'}."
+        ),
+        "session-in-no-folder": lambda path, reason: (
+            f"{path} cannot be made: there is no folder {path.parent}."
+        ),
         "session-not-opened": (
             "{path} cannot be opened ({reason}). May you read and write it and its folder?"
         ),
@@ -101,16 +72,27 @@ register(
         "answer-not-offered": "answer must be one of {allowed}; got {answer!r}.",
         "answer-given-before": "This question was answered before. Undo that, and ask again.",
         "answer-not-there": "There is no answer {id} to {what}: it was undone, or never was.",
-        "answered-labels-left-out": _labels_differ,
+        "answered-labels-left-out": lambda n: (
+            f"{counted(n, 'task')} with different labels: left out."
+        ),
         # what is asked
         "question-about-two-things": (
             "A question is about other or about label; give one of them."
         ),
         "unknown-task": "There is no task {task!r} among the responses.",
-        "unknown-class": _no_class,
-        "among-unknown": _stranger_tasks,
-        "texts-unused": _unused_texts,
-        "texts-missing": _few_texts,
+        "unknown-class": lambda label, classes: (
+            f"There is no class {label!r}; the classes are {_shown(classes, 10)}."
+        ),
+        "among-unknown": lambda tasks: (
+            f"{counted(len(tasks), 'task')} to ask about {agreeing(len(tasks), 'are')} not among "
+            f"the responses: {_shown(tasks)}. Correct or remove them."
+        ),
+        "texts-unused": lambda names, of: (
+            f"{counted(len(names), 'text')} of {of} ({_shown(names)}): not used."
+        ),
+        "texts-missing": lambda n, n_tasks: (
+            f"{counted(n, 'task')} of {n_tasks:,} have no text: their ids are shown."
+        ),
         # options
         "costs-unknown-word": "costs must be a mapping of kind to cost, or 'time'; got {costs!r}.",
         "kinds-need-adaptive": (

@@ -15,9 +15,9 @@ stake · p₂ / cost, and the larger is asked. Either makes the unit known, or t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -69,26 +69,15 @@ class Offer(NamedTuple):
         return self.gain / self.cost
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Offers(Sequence[Offer]):
+class Offers(tuple[Offer, ...]):
     """Questions to ask, the best first."""
 
-    rows: tuple[Offer, ...]
-    frame: str = field(default="pyarrow", repr=False)
+    frame = "pyarrow"  # the kind of table that `to_frame` returns
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, at: Any) -> Any:
-        return self.rows[at]
-
-    def __iter__(self) -> Iterator[Offer]:
-        return iter(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Offers) and other.rows == self.rows
-
-    __hash__ = None  # type: ignore[assignment]  # compared by content
+    def __new__(cls, rows: Iterable[Offer], frame: str = "pyarrow") -> Self:
+        made = super().__new__(cls, rows)
+        made.frame = frame
+        return made
 
     def __repr__(self) -> str:
         return f"Offers({len(self):,} questions)"
@@ -96,7 +85,7 @@ class Offers(Sequence[Offer]):
     def columns(self) -> dict[str, Any]:
         """Return kind, task, other, label, worker, gain, cost and worth as columns."""
         found: dict[str, Any] = {
-            name: [getattr(row, name) for row in self.rows] for name in (*Offer._fields, "worth")
+            name: [getattr(row, name) for row in self] for name in (*Offer._fields, "worth")
         }
         for name in ("gain", "cost", "worth"):
             found[name] = np.array(found[name], dtype=np.float64)
@@ -182,7 +171,7 @@ def choose_questions(
             Offer("same", model.tasks_[left], model.tasks_[right], gain=gain, cost=cost)
             for left, right, gain in adaptive.choose(state, n, rng)
         )
-        return Offers(tuple(pairs), frame)
+        return Offers(pairs, frame)
     plan = _Plan(model, open_units(state), kinds, costs)
     offers: list[Offer] = []
     has_example = plan.units.has_example().any()
@@ -210,7 +199,7 @@ def choose_questions(
         if is_label and units.p[at, :2].sum() >= TWO_WAY:
             labelled.setdefault(top_two, at)
         offers.append(plan.offer(at, rng))
-    return Offers(tuple(offers), frame)
+    return Offers(offers, frame)
 
 
 class _Plan:

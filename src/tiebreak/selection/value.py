@@ -33,8 +33,7 @@ def link_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:
     (np.float64(0.49), np.float64(0.0))
     """
     agrees = error + (1.0 - 2.0 * error) * other
-    after = (q * agrees).max(axis=-1) + (q * (1.0 - agrees)).max(axis=-1)
-    return np.asarray(after - q.max(axis=-1))
+    return vote_gain(q, np.stack([agrees, 1.0 - agrees], axis=-1))
 
 
 def vote_gain(q: Floats, confusion: Floats) -> Floats:
@@ -47,7 +46,7 @@ def vote_gain(q: Floats, confusion: Floats) -> Floats:
     q
         (…, n_classes).
     confusion
-        (n_classes, n_classes), [truth, answer], of the worker.
+        (…, n_classes, n_answers), [truth, answer], of the worker.
     """
     joint = q[..., :, None] * confusion
     return np.asarray(joint.max(axis=-2).sum(axis=-1) - q.max(axis=-1))
