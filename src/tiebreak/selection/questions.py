@@ -256,7 +256,7 @@ class OpenUnits:
     classes: Offsets  # (n_units, n_classes), likeliest first
     p: Floats  # (n_units, n_classes), in that order
     examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
-    example_q: Floats | None = None  # (n_classes, n_classes) what examples of each class are
+    example_q: Floats  # (n_classes, n_classes) what examples of each class are believed to be
     error: float = 0.0  # how often answers are wrong
     gain_for_others: Floats | None = None  # (n_units,) what a label of each puts right in others
 
@@ -325,38 +325,27 @@ def open_units(state: TaskState) -> OpenUnits:
     classes = np.argsort(-q, axis=1, kind="stable")
     stake = np.asarray(state.at_stake()[chosen], dtype=np.float64)
     p = np.take_along_axis(q, classes, axis=1)
-    example_q = _beliefs_of(examples, state.q) if state.error > 0.0 else None
+    example_q = np.eye(n_classes)
+    if state.error > 0.0:
+        for k, tasks in enumerate(examples):
+            # With two classes an example of the other class will do, where one has none.
+            shown = tasks if len(tasks) or n_classes > 2 else examples[1 - k]
+            if len(shown):
+                example_q[k] = state.q[shown].mean(axis=0)
     more = None if state.gain_for_others is None else state.gain_for_others[chosen]
     return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, more)
-
-
-def _beliefs_of(examples: Sequence[Offsets], q: Floats) -> Floats:
-    """Return what is believed of the examples of each class, (n_classes, n_classes).
-
-    With two classes an example of the other class will do, where one has none.
-    """
-    found = np.eye(q.shape[1])
-    for k, tasks in enumerate(examples):
-        if not len(tasks) and len(examples) == 2:
-            tasks = examples[1 - k]
-        if len(tasks):
-            found[k] = q[tasks].mean(axis=0)
-    return found
 
 
 # The kinds
 
 
 def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
-    """Which class is this? The chance that the likeliest class is wrong, [eq:gold-gain].
+    """Which class is this? What the answer puts right, [eq:gold-gain] or [eq:vote-gain].
 
-    Where answers may be wrong it is what such an answer puts right, [eq:vote-gain]. If other labels
-    hang on it, all doubt in what they hang on counts: one more answer may not settle it, but it is
-    the way to find out before it misleads them.
+    If other labels hang on it, all doubt in what they hang on counts: one more answer may not
+    settle it, but it is the way to find out before it misleads them.
     """
-    gain = 1.0 - units.p[:, 0]
-    if units.error > 0.0:
-        gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * gain)
+    gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * (1.0 - units.p[:, 0]))
     gain = units.stake * gain
     if units.gain_for_others is not None:
         gain = gain + units.gain_for_others
@@ -365,13 +354,10 @@ def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
 
 def price_is(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
     """Is this of its likeliest class? "No" puts the label right if it is of the second."""
-    gain = units.p[:, 1]
-    if units.error > 0.0:
-        of_class = np.zeros(units.p.shape)
-        of_class[:, 0] = 1.0
-        found = value.link_gain(units.p, of_class, units.error)
-        gain = np.maximum(found, LAST_RESORT * gain)
-    return units.stake * gain, units.classes[:, 0], np.full(len(units), one_cost(cost))
+    likeliest = np.eye(units.n_classes)[0]  # classes are in the order of p
+    gain = value.link_gain(units.p, likeliest, units.error)
+    gain = units.stake * np.maximum(gain, LAST_RESORT * units.p[:, 1])
+    return gain, units.classes[:, 0], np.full(len(units), one_cost(cost))
 
 
 def price_same(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
@@ -383,15 +369,12 @@ def price_same(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
     has_example = units.has_example()
     first = has_example[units.classes[:, 0]]
     second = has_example[units.classes[:, 1]]
-    share = np.where(first, 1.0, np.where(second, SECOND, -np.inf))
     about = np.where(first | ~second, units.classes[:, 0], units.classes[:, 1])
-    gain = units.p[:, 1]
-    if units.example_q is not None:
-        example = np.take_along_axis(units.example_q[about], units.classes, axis=1)
-        found = value.link_gain(units.p, example, units.error)
-        gain = np.maximum(found, LAST_RESORT * gain)
-    share[units.is_only_example()] = -np.inf
-    gain = np.where(first | second, units.stake * gain, 1.0) * share
+    example = np.take_along_axis(units.example_q[about], units.classes, axis=1)
+    gain = value.link_gain(units.p, example, units.error)
+    gain = units.stake * np.maximum(gain, LAST_RESORT * units.p[:, 1])
+    gain = np.where(first, gain, np.where(second, SECOND * gain, -np.inf))
+    gain[units.is_only_example()] = -np.inf
     return gain, about, np.full(len(units), one_cost(cost))
 
 
