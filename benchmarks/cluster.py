@@ -30,8 +30,9 @@ import tiebreak as tb
 from tiebreak.cli.cluster import connected
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference.rows import lay_out
 from tiebreak.kernels import compiled
+from tiebreak.kernels.arrays import majority
 from tiebreak.shards.dask import DaskExecutor
 from tiebreak.shards.fitting import write_plan
 from tiebreak.shards.join import join
@@ -125,8 +126,8 @@ def efficiency(folder: Path, n: int) -> dict[str, Any]:
         opened.load()
         found["load_s"] = time.perf_counter() - began
         crowd = whole(source)
-        tasks = vb.lay_out(crowd)
-        sweeper = compiled.open(tasks, vb.majority(tasks, 2), 2)
+        tasks = lay_out(crowd)
+        sweeper = compiled.open(tasks, majority(tasks, 2), 2)
         tables = some_tables(crowd, 2)
         pairs = []
         sent = []

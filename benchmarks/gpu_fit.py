@@ -24,11 +24,15 @@ import tiebreak as tb
 from benchmarks.gpu import Shape, crowd
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
-from tiebreak.inference import dirichlet, vb
+from tiebreak.inference import dirichlet
+from tiebreak.inference.climb import Problem, step
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.tasks.coupling.ascents import set_up
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.tasks.coupling.linked import with_links
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
-from tiebreak.kernels.arrays import default_threads
+from tiebreak.kernels.arrays import default_threads, majority
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.cuda import device
 from tiebreak.kernels.layout import ByTask
@@ -78,7 +82,7 @@ def whole_fit(n_responses: int) -> dict[str, Any]:
 
 
 def _laid_out(responses: Responses) -> ByTask:
-    return vb.lay_out(responses)
+    return lay_out(responses)
 
 
 def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
@@ -86,7 +90,7 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
     n_classes = 4
     responses = responses_of(n_responses, n_classes)
     n_tasks = responses.n_tasks
-    votes = vb.majority(_laid_out(responses), n_classes)
+    votes = majority(_laid_out(responses), n_classes)
     truth = votes.argmax(axis=1)
     rng = np.random.default_rng(1)
     pairs = np.sort(rng.integers(0, n_tasks, (n_links, 2)), axis=1)
@@ -95,26 +99,25 @@ def linked_sweep(n_responses: int, n_links: int) -> dict[str, Any]:
     must = truth[left] == truth[right]
     links = LinkCodes(left, right, must, None, None, np.arange(len(left)))
     prior = dirichlet.confusion_prior("diagonal", responses.workers, n_classes)
-    plain = vb.Problem(
+    plain = Problem(
         _laid_out(responses),
-        ClassPrior(np.ones(n_classes)),
+        Independent(ClassPrior(np.ones(n_classes))),
         ConfusionMatrices(prior, responses.n_workers),
         choose_backend("cuda", responses.n_responses),
         default_threads(),
     )
-    setup = set_up(plain, link_graph.imply(links, n_classes), ExactLinkOptions())
-    linked = vb.with_nodes(plain, setup.exact, setup.exact.task, setup.known)
-    q = votes
-    beliefs = vb.implied_beliefs(plain, q)
+    linked = with_links(plain, link_graph.imply(links, n_classes), ExactLinkOptions())
+    parameters = plain.implied(votes)
     times: dict[str, list[float]] = {"without": [], "with": []}
     for name, problem in (("without", plain), ("with", linked)):
-        sweeper = problem.open(q)
+        sweeps = Sweeps(problem, votes)
+        memory = None
         for turn in range(ROUNDS + 2):
             begin = time.perf_counter()
-            vb.update_tasks(problem, sweeper, beliefs)
+            memory = step(problem, sweeps, parameters, memory).memory
             if turn >= 2:
                 times[name].append(1e3 * (time.perf_counter() - begin))
-        sweeper.close()
+        sweeps.close()
     return {
         "responses": n_responses,
         "links": n_links,

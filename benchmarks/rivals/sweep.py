@@ -15,8 +15,12 @@ from crowdkit.aggregation import DawidSkene as CrowdKit
 from benchmarks.measure import about, keep, seconds
 from benchmarks.rivals.sparse_ibcc import SparseIbcc
 from tiebreak import DawidSkene, simulate
-from tiebreak.inference import dirichlet, vb
+from tiebreak.inference import dirichlet
+from tiebreak.inference.climb import Problem, step
 from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import choose_backend
@@ -70,22 +74,20 @@ def crowd_kit_on(n_classes: int) -> tuple[Callable[[], float], float]:
 
 def measure(n_classes: int) -> dict[str, Any]:
     responses = crowd(N_RESPONSES, n_classes).responses
-    tasks = vb.lay_out(responses)
+    tasks = lay_out(responses)
     classes = ClassPrior(np.ones(n_classes))
     prior = dirichlet.confusion_prior("diagonal", responses.workers, n_classes)
     workers = ConfusionMatrices(prior, responses.n_workers)
     backend = choose_backend("numba", responses.n_responses)
-    problem = vb.Problem(tasks, classes, workers, backend, default_threads())
+    problem = Problem(tasks, Independent(classes), workers, backend, default_threads())
     sparse = SparseIbcc(tasks, classes.prior, prior)
-    q = vb.majority(tasks, n_classes)
-    sweeper = problem.open(q)
-    state = [vb.implied_beliefs(problem, q)]
+    q = problem.votes()
+    sweeps = Sweeps(problem, q)
+    state = [problem.implied(q)]
 
     def sweep() -> None:
-        """Do all that `vb.ascend` does in a sweep: tables, tasks, beliefs, the bound."""
-        swept = vb.update_tasks(problem, sweeper, state[0])
-        state[0] = vb.update_beliefs(problem, swept.counts, swept.totals)
-        vb.bound_after_update(problem, state[0], swept.entropy)
+        """Do all that `climb` does in a sweep: tables, tasks, parameters, the bound."""
+        state[0] = step(problem, sweeps, state[0], None).parameters
 
     apart = agreement(sweep, sparse, q)
     iteration, same = crowd_kit_on(n_classes)

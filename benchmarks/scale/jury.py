@@ -9,10 +9,11 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, peak_bytes, seconds, summary
 from tiebreak.data.ids import Ids
-from tiebreak.inference import dirichlet, vb
+from tiebreak.inference import dirichlet
+from tiebreak.inference.climb import FitState, Problem, climb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.response_patterns import find_patterns
-from tiebreak.inference.vb import Patterns
+from tiebreak.inference.rows import Rows, find_patterns
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
@@ -33,35 +34,34 @@ def jury(n_tasks: int) -> ByTask:
         label = np.where(rng.random(n_tasks) < accuracy, truth, (truth + off) % N_CLASSES)
         code[:, judge] = judge * N_CLASSES + label
     start = np.arange(n_tasks + 1, dtype=np.int64) * N_JUDGES
-    role = vb.roles(n_tasks, None, None)
+    role = np.zeros(n_tasks, dtype=np.int8)
     return lay_out(start, code.ravel(), role, N_JUDGES * N_CLASSES, N_CLASSES)
 
 
-def fit(patterns: Patterns) -> vb.Run:
+def fit(patterns: Rows) -> FitState:
     """Fit plain VB from votes, as the estimator does: few patterns need no compiled code."""
     prior = dirichlet.confusion_prior("diagonal", Ids(range(N_JUDGES)), N_CLASSES)
-    problem = vb.Problem(
-        patterns.tasks,
-        ClassPrior(np.ones(N_CLASSES)),
+    problem = Problem(
+        patterns.laid,
+        Independent(ClassPrior(np.ones(N_CLASSES))),
         ConfusionMatrices(prior, N_JUDGES),
-        choose_backend("auto", len(patterns.tasks.code)),
+        choose_backend("auto", len(patterns.laid.code)),
         default_threads(),
         copies=patterns.copies,
     )
-    q = vb.majority(patterns.tasks, N_CLASSES)
-    return vb.ascend(problem, q, accelerate=True)
+    return climb(problem, FitState(problem.votes()))
 
 
 def measure(n_tasks: int) -> dict[str, Any]:
-    fit(Patterns(jury(100_000)))  # compiles
-    whole = Patterns(jury(n_tasks))
+    fit(Rows(jury(100_000)))  # compiles
+    whole = Rows(jury(n_tasks))
     single = np.zeros(n_tasks, dtype=bool)
-    patterns = find_patterns(whole.tasks, N_CLASSES, single)
+    patterns = find_patterns(whole.laid, N_CLASSES, single)
     small = fit(patterns)
     large = fit(whole)
     spread = patterns.to_tasks(small.q)
     pairs = interleaved(lambda: fit(patterns), lambda: fit(whole), PAIRS)
-    collapsing = seconds(lambda: find_patterns(whole.tasks, N_CLASSES, single))
+    collapsing = seconds(lambda: find_patterns(whole.laid, N_CLASSES, single))
     spreading = seconds(lambda: patterns.to_tasks(small.q))
     in_all = [(ours + collapsing + spreading, theirs) for ours, theirs in pairs]
     return {
@@ -69,7 +69,7 @@ def measure(n_tasks: int) -> dict[str, Any]:
         "tasks": n_tasks,
         "judges": N_JUDGES,
         "classes": N_CLASSES,
-        "rows": patterns.tasks.n_tasks,
+        "rows": patterns.laid.n_tasks,
         "sweeps": [small.n_sweeps, large.n_sweeps],
         "same_labels": float((spread.argmax(axis=1) == large.q.argmax(axis=1)).mean()),
         "largest_difference": float(np.abs(spread - large.q).max()),

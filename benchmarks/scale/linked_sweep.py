@@ -9,9 +9,13 @@ import numpy as np
 
 from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import simulate
-from tiebreak.inference import dirichlet, vb
+from tiebreak.inference import dirichlet
+from tiebreak.inference.climb import Problem, step
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.tasks.coupling.ascents import set_up
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.tasks.coupling.linked import with_links
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
@@ -31,33 +35,31 @@ def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
     responses = crowd.responses
     links = simulate.links(crowd.gold, n_tasks, random_state=1).on(responses.tasks)
     prior = dirichlet.confusion_prior("diagonal", responses.workers, N_CLASSES)
-    plain = vb.Problem(
-        vb.lay_out(responses, vb.roles(n_tasks, None, None)),
-        ClassPrior(np.ones(N_CLASSES)),
+    plain = Problem(
+        lay_out(responses),
+        Independent(ClassPrior(np.ones(N_CLASSES))),
         ConfusionMatrices(prior, responses.n_workers),
         choose_backend("numba", responses.n_responses),
         default_threads(),
     )
-    setup = set_up(plain, link_graph.imply(links, N_CLASSES), ExactLinkOptions())
-    exact = setup.exact
-    linked = vb.with_nodes(plain, exact, exact.task, setup.known)
-    q = vb.majority(plain.tasks, N_CLASSES)
-    beliefs = vb.implied_beliefs(plain, q)
-    without = plain.open(q)
-    among = linked.open(q.copy())
+    linked = with_links(plain, link_graph.imply(links, N_CLASSES), ExactLinkOptions())
+    q = plain.votes()
+    parameters = plain.implied(q)
+    without, among = Sweeps(plain, q), Sweeps(linked, q.copy())
+    memory = None
     for _ in range(WARM_UP):
-        vb.update_tasks(plain, without, beliefs)
-        swept = vb.update_tasks(linked, among, beliefs)
-        beliefs = vb.update_beliefs(linked, swept.counts, swept.totals)
+        without.sweep(parameters, plain.logs(parameters), None)
+        made = step(linked, among, parameters, memory)
+        parameters, memory = made.parameters, made.memory
     pairs = interleaved(
-        lambda: vb.update_tasks(plain, without, beliefs),
-        lambda: vb.update_tasks(linked, among, beliefs),
+        lambda: without.sweep(parameters, plain.logs(parameters), None),
+        lambda: among.sweep(parameters, linked.logs(parameters), memory),
         PAIRS,
     )
     return {
         "responses": responses.n_responses,
         "links": links.n_links,
-        "components": exact.plan.report._asdict(),
+        "components": linked.tasks.plan.report._asdict(),
         "sweep": summary(pairs),
     }
 

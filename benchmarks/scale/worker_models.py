@@ -9,8 +9,10 @@ from collections.abc import Callable
 from benchmarks.measure import about, keep
 from tiebreak import simulate
 from tiebreak.data import Responses
-from tiebreak.inference import vb
-from tiebreak.inference.vb import lay_out
+from tiebreak.inference.climb import Problem, step
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels.contract import choose_backend
 
@@ -24,17 +26,15 @@ ROUNDS = 9
 
 def sweep_of(name: str, responses: Responses) -> Callable[[], None]:
     """Return all that a fit does in one sweep, on one thread: tables, tasks, counts, the bound."""
-    crowd = crowd_model(name, CrowdFacts.of_responses(responses))
+    states, workers = crowd_model(name, CrowdFacts.of_responses(responses))
     backend = choose_backend("numba", responses.n_responses)
-    problem = vb.Problem(lay_out(responses), *crowd, backend, 1)
-    q = vb.to_states(problem, vb.majority(problem.tasks, N_CLASSES))
-    sweeper = problem.open(q)
-    state = [vb.implied_beliefs(problem, q)]
+    problem = Problem(lay_out(responses), Independent(states), workers, backend, 1)
+    q = problem.votes()
+    sweeps = Sweeps(problem, q)
+    state = [problem.implied(q)]
 
     def sweep() -> None:
-        swept = vb.update_tasks(problem, sweeper, state[0])
-        state[0] = vb.update_beliefs(problem, swept.counts, swept.totals)
-        vb.bound_after_update(problem, state[0], swept.entropy)
+        state[0] = step(problem, sweeps, state[0], None).parameters
 
     return sweep
 

@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.inference.tasks.coupling.infer import ExactLinks
-from tiebreak.inference.tasks.coupling.plan import log_odds_of
+from tiebreak.inference.climb import Problem
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.tasks.coupling.linked import with_links
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.tasks.mean_field import given_groups
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import lay_out
 from tiebreak.links.graph import LinkCodes, imply
+from tiebreak.options import ExactLinkOptions
 
 sys.path.append(str(Path(__file__).parents[1]))
 
@@ -55,14 +58,13 @@ ALIKE = Pair(np.log([[0.6, 0.4], [0.6, 0.4]]), must=False)
 def exact(pair: Pair, strength: float) -> np.ndarray:
     """Return both tasks' probability of the first class, inferred jointly."""
     link = pair.link(strength)
-    log_odds, _ = log_odds_of(link, None)
-    one = np.arange(3)  # a response each, whose row of the table is the score
-    tasks = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
-    model = ExactLinks(tasks, imply(link, 2), link, log_odds, 2, BACKEND)
-    model.infer(np.zeros(2), pair.scores)
-    q = np.empty((2, 2))
-    model.spread(q)
-    return q[:, 0]
+    one = np.arange(3)  # a response each
+    rows = lay_out(one, one[:-1].astype(np.int32), np.zeros(2, np.int8), 2, 2)
+    workers: Any = None  # nobody is learnt
+    plain = Problem(rows, Independent(ClassPrior(np.ones(2))), workers, BACKEND)
+    tasks: Any = with_links(plain, imply(link, 2), ExactLinkOptions()).tasks
+    found = tasks.infer(tasks.prior, pair.scores[tasks.task], pair.scores, None).q
+    return found[np.argsort(tasks.task), 0]
 
 
 def mean_field(pair: Pair, strength: float, schedule: str, first: int = 0) -> np.ndarray:

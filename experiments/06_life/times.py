@@ -18,8 +18,10 @@ import numpy as np
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids
-from tiebreak.inference import vb
-from tiebreak.inference.vb import Problem
+from tiebreak.inference.climb import Problem
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.life.online import Stream
 from tiebreak.life.update import join_responses
@@ -163,11 +165,13 @@ def _predict(n: int, n_classes: int, repeats: int, **options: Any) -> dict[str, 
     large = crowd_of(n, n_classes, 1)
     turned = crowd_of(n, n_classes, 1, turned=True)
     model.predict(large)
-    problem = Problem(vb.lay_out(large), *model._crowd_model, choose_backend("numba", n), 1)
-    sweeper = problem.open(vb.to_states(problem, vb.majority(problem.tasks, n_classes)))
-    beliefs = vb.update_beliefs(problem, *sweeper.tally())
+    states, workers = model._crowd_model
+    kernels = choose_backend("numba", n)
+    problem = Problem(lay_out(large), Independent(states), workers, kernels, 1)
+    sweeps = Sweeps(problem, problem.votes())
+    parameters = problem.updated(sweeps.tally())
     work: dict[str, Callable[[], Any]] = {
-        "sweep": lambda: vb.update_tasks(problem, sweeper, beliefs),
+        "sweep": lambda: sweeps.sweep(parameters, problem.logs(parameters), None),
         "predict": lambda: model.predict(large),
         "turned": lambda: model.predict(turned),
     }

@@ -69,12 +69,8 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 def plain_intervals(model: Any) -> tuple[Any, Any]:
     """Intervals as variational Bayes has them: Dirichlet and Beta, classes taken as known."""
-    responses = model.responses_
-    counts, totals = model._warm_start.added
-    n_classes = responses.n_classes
-    prior = np.ones((n_classes, n_classes)) + (n_classes - 1.0) * np.eye(n_classes)
-    beta = (prior + counts).transpose(0, 2, 1)  # (worker, truth, answer)
-    alpha = 1.0 + totals
+    alpha, beta = model._state.parameters
+    beta = beta.transpose(0, 2, 1)  # (worker, truth, answer)
     size = beta.sum(axis=2, keepdims=True)
     mean = beta / size
     variance = mean * (1.0 - mean) / (size + 1.0)

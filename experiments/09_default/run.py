@@ -20,7 +20,7 @@ import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.estimators import committee, gold_stage
-from tiebreak.inference import vb
+from tiebreak.inference.rows import lay_out
 from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels.contract import choose_backend
 
@@ -358,7 +358,7 @@ def part_first_labels() -> Iterator[Row]:
         opinions = [base.probabilities_]
         opinions += [tb.Auto(members=(name,)).fit(crowd).probabilities_ for name in names]
         opinions.append(tb.VariationalBayes(calibrate="votes").fit(crowd).probabilities_)
-        tasks = vb.lay_out(crowd)
+        tasks = lay_out(crowd)
         truth = tb.Gold.from_dict(data.truth).on(crowd.tasks, crowd.classes)
         knows_shares = rows_to_fix(crowd) is not None
         backend = choose_backend("auto", crowd.n_responses)

@@ -10,8 +10,11 @@ import numpy as np
 
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
-from tiebreak.inference import dirichlet, vb
+from tiebreak.inference import dirichlet
+from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
@@ -34,12 +37,12 @@ def crowd(name: str) -> Responses:
     return Responses.from_codes(task, worker, label, tasks, workers, classes)
 
 
-def problem(name: str, prior: str = "diag", backend: Backend = reference) -> vb.Problem:
+def problem(name: str, prior: str = "diag", backend: Backend = reference) -> Problem:
     responses = crowd(name)
     word = "diagonal" if prior == "diag" else prior
-    return vb.Problem(
-        vb.lay_out(responses),
-        ClassPrior(np.ones(responses.n_classes)),
+    return Problem(
+        lay_out(responses),
+        Independent(ClassPrior(np.ones(responses.n_classes))),
         ConfusionMatrices(
             dirichlet.confusion_prior(word, responses.workers, responses.n_classes),
             responses.n_workers,

@@ -18,7 +18,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
 from tiebreak.estimators import committee, gold_stage
 from tiebreak.estimators.likely_best import LikelyBest
-from tiebreak.inference import vb
+from tiebreak.inference.rows import lay_out
 
 Rows = list[tuple[str, str, str]]
 
@@ -88,7 +88,7 @@ def test_members_are_as_their_equations_say() -> None:
 def test_a_task_without_responses_has_even_votes() -> None:
     rows = [("a", "ann", "x"), ("a", "bob", "y"), ("b", "ann", "x")]
     wider = tb.Responses.from_rows(rows).with_tasks(Ids(["c"]))
-    q = committee.by_votes(vb.lay_out(wider), 2)
+    q = committee.by_votes(lay_out(wider), 2)
     assert q.tolist() == [[0.5, 0.5], [0.75, 0.25], [0.5, 0.5]]
 
 
@@ -137,7 +137,7 @@ def test_rules_that_speak_for_one_class_are_no_reason_to_leave_the_vote() -> Non
 def test_gold_that_is_left_out_is_predicted_as_by_a_fit_without_it() -> None:
     """One Newton step stands for a fit: their log-losses are alike at every width of the prior."""
     crowd = drawn(5, n_tasks=80)
-    tasks = vb.lay_out(crowd.responses)
+    tasks = lay_out(crowd.responses)
     codes = crowd.gold.on(crowd.responses.tasks, crowd.responses.classes)
     gold = GoldCodes(codes.task[:30], codes.label[:30])
     q = tb.Auto().fit(crowd.responses).probabilities_
@@ -237,7 +237,7 @@ def test_the_likely_best_is_heard_as_often_as_it_is_the_best() -> None:
     """Against draws of the accuracies."""
     right, wrong = np.array([45.0, 44.0, 30.0]), np.array([5.0, 6.0, 20.0])
     rows = [("a", "u", "x"), ("a", "v", "y"), ("a", "w", "z")]
-    tasks = vb.lay_out(tb.Responses.from_rows(rows))
+    tasks = lay_out(tb.Responses.from_rows(rows))
     words = LikelyBest(right, wrong).words(tasks, 3)[0]
     mean = (right.sum() + 1.0) / ((right + wrong).sum() + 2.0)
     rng = np.random.default_rng(0)

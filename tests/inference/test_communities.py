@@ -7,26 +7,27 @@ from hypothesis import given, settings
 from properties.strategies import Crowd, crowds
 
 import tiebreak as tb
-from tiebreak.inference import communities, vb
-from tiebreak.inference.vb import Stopping
+from tiebreak.inference import communities
+from tiebreak.inference.climb import Problem, Stopping
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference
 
 
-def problem_of(responses: tb.Responses) -> vb.Problem:
+def problem_of(responses: tb.Responses) -> Problem:
     model = crowd_model("communities", CrowdFacts.of_responses(responses))
-    tasks = vb.lay_out(responses)
-    return vb.Problem(tasks, *model, reference)
+    return Problem(lay_out(responses), Independent(model.states), model.workers, reference)
 
 
 @settings(max_examples=25)
 @given(crowd=crowds())
 def test_sweeps_and_learning_never_lower_the_bound(crowd: Crowd) -> None:
     problem = problem_of(crowd.responses)
-    votes = vb.majority(problem.tasks, problem.n_classes)
-    found = communities.learn(problem, votes, Stopping(1e-6, 500, accelerate=False))
-    steps = np.diff(found.run.bounds)
+    stopping = Stopping(1e-6, 500, accelerate=False)
+    _, state = communities.learn(problem, problem.votes(), stopping)
+    steps = np.diff(state.bounds)
     assert steps.min(initial=0.0) >= -0.02  # a floor and a ceiling of counts may cost a little
 
 
@@ -52,8 +53,8 @@ def test_a_learnt_prior_is_the_one_that_workers_were_drawn_from() -> None:
 def test_cells_of_one_parameter_stay_alike() -> None:
     crowd = tb.simulate.crowd(150, 9, 4, random_state=2)
     problem = problem_of(crowd.responses)
-    votes = vb.majority(problem.tasks, 4)
-    learnt = communities.learn(problem, votes, Stopping(1e-6, 500, accelerate=False)).workers
+    stopping = Stopping(1e-6, 500, accelerate=False)
+    learnt, _ = communities.learn(problem, problem.votes(), stopping)
     right = learnt.priors[:, np.arange(4), np.arange(4)]
     assert np.ptp(right, axis=1).max() < 1e-9
     wrong = learnt.priors[:, 0, 1:]

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.data.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference.known import Known
 
 CROWD = simulate.crowd(120, 6, 3, responses_per_task=4, random_state=2)
 TRUTH = CROWD.gold.to_dict()
@@ -116,7 +116,7 @@ def test_weight_one_is_the_former_fit_to_the_last_digit(monkeypatch: Any) -> Non
     def fail(*_: Any) -> None:
         raise AssertionError("weight 1 must not weigh anything")
 
-    monkeypatch.setattr(vb, "weigh_known", fail)
+    monkeypatch.setattr(Known, "_weighed", fail)
     again = tb.VariationalBayes(gold_weight=1.0).fit(CROWD.responses, gold=KNOWN)
     assert (one.probabilities_ == again.probabilities_).all()
     assert one.bounds_ == again.bounds_

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
-from golden.link_models import InTaskOrder
 from golden.vectors import close, crowd, link_codes, problem, vector
 from oracles import enumeration
 from oracles.bound import bound_terms
@@ -14,14 +14,15 @@ from oracles.dawid_skene import objective as likelihood_of
 
 import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import vb
-from tiebreak.inference.known import clamp
-from tiebreak.inference.tasks import mean_field
-from tiebreak.inference.tasks.mean_field import MeanField
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference.known import Known
+from tiebreak.inference.tasks import OwnRows, mean_field
+from tiebreak.inference.tasks.mean_field import MeanField, with_mean_field
 from tiebreak.kernels import compiled, reference
-from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.arrays import majority, softmax
+from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import LinkCodes
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 ORDERS = {"sequential": "in-turn", "parallel": "parallel", "adaptive": "damped"}
@@ -38,14 +39,45 @@ def gold_of(labels: dict[str, int]) -> GoldCodes:
     )
 
 
-def known(problem: vb.Problem, gold: GoldCodes | None, linked: Any = None) -> vb.Problem:
-    role = vb.roles(problem.tasks.n_tasks, gold, linked)
-    return problem._replace(tasks=problem.tasks._replace(role=role))
+class InTaskOrder(MeanField):
+    """Mean field whose tasks take turns by their number, not by margin."""
+
+    def turns(self, q: Floats) -> Offsets:
+        assert self.own is not None
+        by_task = np.argsort(self.own.at[self.groups.task], kind="stable")
+        return np.asarray(by_task[self.waits[self.groups.task[by_task]]])
+
+
+def pulled(
+    plain: Problem, links: LinkCodes, strength: float, schedule: str = "in-turn", gold: Any = None
+) -> tuple[Problem, Known]:
+    """Return the problem with links by mean field, whose tasks take turns by number."""
+    implied = link_graph.imply(links, 3)  # of gold nothing follows
+    options = tb.MeanFieldOptions(schedule=schedule)
+    task, _ = with_mean_field(plain, implied, options)
+    known = Known.of(gold)
+    task = known.on(task) if gold is None else known.on(plain)._replace(tasks=task.tasks)
+    tasks: Any = task.tasks
+    fields = {each.name: getattr(tasks, each.name) for each in dataclasses.fields(tasks)}
+    fields |= {"strength": strength, "waits": ~np.isin(tasks.own.at, known.task)}
+    return task._replace(tasks=InTaskOrder(**fields)), known
+
+
+def mean_field_of(u: Floats, must: Any, cannot: Any, kind: type[MeanField], **more: Any) -> Any:
+    """Return mean field of these links between tasks 0, 1, … with scores u."""
+    groups = mean_field.closed_groups(link_graph.imply(link_codes(must, cannot), 3))
+    at = groups.task
+    given = problem("tiny3")
+    own = OwnRows(at, given.rows)
+    waits = np.ones(len(at), dtype=bool)
+    backend = more.pop("backend", reference)
+    fields = {"groups": groups, "waits": waits, "backend": backend, **more}
+    return kind(given.tasks.shares, own, **fields)
 
 
 def test_majority_vote() -> None:
     _, expected = vector("mv")
-    q = vb.majority(problem("tiny3").tasks, 3)
+    q = majority(problem("tiny3").rows, 3)
     close(q, expected["q"])
     assert q.argmax(axis=1).tolist() == expected["y"]
 
@@ -81,12 +113,13 @@ def test_dawid_skene(name: str, backend: str) -> None:
 def test_variational_bayes_and_every_term_of_its_bound(name: str, backend: Any) -> None:
     given, expected = vector(name)
     task = problem(given["dataset"], given["prior"], backend)
-    run = vb.ascend(task, vb.majority(task.tasks, task.n_classes), tol=0, max_iter=given["n_iter"])
-    close(run.q, expected["q"])
-    close(run.beliefs.alpha, expected["alpha"])
-    close(run.beliefs.beta.transpose(0, 2, 1), expected["beta"])
-    close(np.array(run.bounds), expected["elbo_trace"])
-    terms, wanted = bound_terms(task, run.q, run.beliefs), expected["elbo_terms"]
+    state = climb(task, FitState(q=task.votes()), Stopping(0.0, given["n_iter"]))
+    alpha, beta = state.parameters
+    close(state.q, expected["q"])
+    close(alpha, expected["alpha"])
+    close(beta.transpose(0, 2, 1), expected["beta"])
+    close(np.array(state.bounds), expected["elbo_trace"])
+    terms, wanted = bound_terms(task, state.q, state.parameters), expected["elbo_terms"]
     keys = ("E_ln_p_y", "E_ln_p_resp", "E_ln_p_pi", "E_ln_p_gamma", "H_y", "H_pi", "H_gamma")
     close(np.array(terms), [wanted[key] for key in keys])
     close(terms.total, wanted["total"])
@@ -95,8 +128,8 @@ def test_variational_bayes_and_every_term_of_its_bound(name: str, backend: Any) 
 def test_bound_after_two_hundred_sweeps() -> None:
     given, expected = vector("evidence_bound")
     task = problem(given["dataset"], given["prior"])
-    run = vb.ascend(task, vb.majority(task.tasks, task.n_classes), tol=0.0, max_iter=200)
-    close(run.bounds[-1], expected["elbo"])
+    state = climb(task, FitState(q=task.votes()), Stopping(0.0, 200))
+    close(state.bounds[-1], expected["elbo"])
     responses = crowd(given["dataset"])
     rows = list(
         zip(
@@ -108,7 +141,7 @@ def test_bound_after_two_hundred_sweeps() -> None:
     )
     prior = np.repeat(task.workers.prior.transpose(0, 2, 1), responses.n_workers, axis=0)
     posterior, evidence = enumeration.marginals(
-        lambda y: enumeration.log_joint(y, rows, task.states.prior, prior),
+        lambda y: enumeration.log_joint(y, rows, task.tasks.shares.prior, prior),
         responses.n_tasks,
         responses.n_classes,
     )
@@ -119,12 +152,12 @@ def test_bound_after_two_hundred_sweeps() -> None:
 @BACKENDS
 def test_known_labels(backend: Any) -> None:
     given, expected = vector("vb_lc")
-    gold = gold_of(given["labels"])
-    task = known(problem(given["dataset"], given["prior"], backend), gold)
-    run = vb.ascend(task, clamp(vb_start(), gold), tol=0.0, max_iter=given["n_iter"])
-    close(run.q, expected["q"])
-    close(run.beliefs.alpha, expected["alpha"])
-    close(np.array(run.bounds), expected["elbo_trace"])
+    known = Known.of(gold_of(given["labels"]))
+    task = known.on(problem(given["dataset"], given["prior"], backend))
+    state = climb(task, FitState(q=known.clamp(vb_start())), Stopping(0.0, given["n_iter"]))
+    close(state.q, expected["q"])
+    close(state.parameters[0], expected["alpha"])
+    close(np.array(state.bounds), expected["elbo_trace"])
 
 
 @BACKENDS
@@ -135,18 +168,16 @@ def test_known_labels(backend: Any) -> None:
 def test_links_by_mean_field(name: str, backend: Any) -> None:
     given, expected = vector(name)
     gold = gold_of(given["labels"]) if "labels" in given else None
-    task = problem(given["dataset"], given["prior"], backend)
-    groups = mean_field.closed_groups(link_graph.imply(link_codes(given["ml"], given["cl"]), 3))
-    task = known(task, gold, groups.task)
-    schedule = ORDERS[given["schedule"]]
-    model = InTaskOrder(groups, given["eta"], task.tasks.role, backend, schedule)
-    start = clamp(vb_start(), gold)
-    run = vb.ascend(task._replace(links=model), start, tol=0.0, max_iter=given["n_iter"])
-    close(run.q, expected["q"])
-    close(np.array(run.bounds), expected["elbo_trace"])
+    plain = problem(given["dataset"], given["prior"], backend)
+    links = link_codes(given["ml"], given["cl"])
+    task, known = pulled(plain, links, given["eta"], ORDERS[given["schedule"]], gold)
+    state = climb(task, FitState(q=known.clamp(vb_start())), Stopping(0.0, given["n_iter"]))
+    close(state.q, expected["q"])
+    close(np.array(state.bounds), expected["elbo_trace"])
     if "link" in expected:
-        close(backend.link_term(run.q, groups), expected["link"])
-        close(run.beliefs.alpha, expected["alpha"])
+        tasks: Any = task.tasks
+        close(backend.link_term(state.q[tasks.own.at], tasks.groups), expected["link"])
+        close(state.parameters[0], expected["alpha"])
 
 
 def objective(u: Floats, q: Floats, model: MeanField) -> float:
@@ -156,13 +187,14 @@ def objective(u: Floats, q: Floats, model: MeanField) -> float:
 def test_simultaneous_updates_swing_between_two_states() -> None:
     given, expected = vector("jacobi_two_cycle")
     u = np.array(given["u"])
-    groups = mean_field.closed_groups(link_graph.imply(link_codes([], given["cl"]), 3))
-    role = vb.roles(2, None, groups.task)
-    model = MeanField(groups, given["eta"], role, reference, "parallel")
+    options = {"strength": given["eta"], "schedule": "parallel"}
+    model = mean_field_of(u, [], given["cl"], MeanField, **options)
     q = softmax(u)
     objectives = [objective(u, q, model)]
+    memory = None
     for step in expected["q_class0_per_step"]:
-        model.update(q, u)
+        found = model.infer((), u, q, memory)
+        q, memory = found.q, found.memory
         close(q[:, 0], step)
         objectives.append(objective(u, q, model))
     close(np.array(objectives), expected["objective"])
@@ -172,12 +204,12 @@ def test_simultaneous_updates_swing_between_two_states() -> None:
 def test_updates_in_turn_settle_where_simultaneous_ones_swing(backend: Any) -> None:
     given, expected = vector("jacobi_two_cycle")
     u = np.array(given["u"])
-    groups = mean_field.closed_groups(link_graph.imply(link_codes([], given["cl"]), 3))
-    role = vb.roles(2, None, groups.task)
-    model = InTaskOrder(groups, given["eta"], role, backend)
-    q = softmax(u)
-    while model.update(q, u).change > 1e-14:
-        pass
+    options = {"strength": given["eta"], "backend": backend}
+    model = mean_field_of(u, [], given["cl"], InTaskOrder, **options)
+    q, change = softmax(u), 1.0
+    while change > 1e-14:
+        found = model.infer((), u, q, None).q
+        change, q = np.abs(found - q).max(), found
     close(q, expected["sequential_fixed_point"])
 
 
@@ -197,33 +229,29 @@ def test_the_order_of_turns_decides_at_a_large_strength(order: list[int], backen
 def test_most_doubtful_task_first_takes_the_right_order() -> None:
     given, expected = vector("must_link_order")
     u = np.array(given["u"])
-    groups = mean_field.closed_groups(link_graph.imply(link_codes(given["ml"], []), 3))
-    model = MeanField(groups, given["eta"], vb.roles(2, None, groups.task), reference)
+    model = mean_field_of(u, given["ml"], [], MeanField, strength=given["eta"])
     q = softmax(u)
     for _ in range(3):
-        model.update(q, u)
+        q = model.infer((), u, q, None).q
     close(q, expected["sequential_10"])
 
 
 def test_grid_keeps_the_smallest_strength_that_breaks_fewest_links() -> None:
     given, expected = vector("eta_grid")
     links = link_codes(given["ml"], given["cl"])
-    task = problem(given["dataset"], given["prior"])
-    groups = mean_field.closed_groups(link_graph.imply(links, 3))
-    task = known(task, None, groups.task)
+    plain = problem(given["dataset"], given["prior"])
     closed_counts = []
 
-    def ascent(strength: float, start: Floats) -> vb.Run:
-        model = InTaskOrder(groups, strength, task.tasks.role, reference)
-        run = vb.ascend(task._replace(links=model), start, tol=0.0, max_iter=given["n_iter"])
-        closed = link_graph.close(6, links)
-        label = run.q.argmax(axis=1).astype(np.int32)
-        closed_counts.append(closed.count_violated(label, 3))
-        return run
+    def ascent(strength: float, start: Floats) -> FitState:
+        task, _ = pulled(plain, links, strength)
+        state = climb(task, FitState(q=start), Stopping(0.0, given["n_iter"]))
+        label = state.q.argmax(axis=1).astype(np.int32)
+        closed_counts.append(link_graph.close(6, links).count_violated(label, 3))
+        return state
 
-    run, strength, points = mean_field.choose_strength(ascent, vb_start(), links, warm=False)
+    state, strength, points = mean_field.choose_strength(ascent, vb_start(), links, warm=False)
     assert [point.strength for point in points] == given["grid"]
     assert [point.violated for point in points] == expected["nv_given"]
     assert closed_counts == expected["nv_closed"]
     assert strength == expected["eta"]
-    assert run.q.argmax(axis=1).tolist() == expected["y"]
+    assert state.q.argmax(axis=1).tolist() == expected["y"]

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import calibration, vb
-from tiebreak.inference.vb import Problem, lay_out
+from tiebreak.inference import calibration
+from tiebreak.inference.climb import Problem
+from tiebreak.inference.known import Known
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats
@@ -57,9 +59,8 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_labels(
 ) -> None:
     crowd = tb.simulate.crowd(60, 5, 3, responses_per_task=4, random_state=0).responses
     model = crowd_model(worker_model, CrowdFacts.of_responses(crowd))
-    problem = Problem(lay_out(crowd), *model, reference)
-    q = vb.to_states(problem, vb.majority(problem.tasks, 3))
-    beliefs = vb.implied_beliefs(problem, q)
+    problem = Problem(lay_out(crowd), Independent(model.states), model.workers, reference)
+    parameters = problem.implied(problem.votes())
     task = np.arange(20, dtype=np.int32)
     label = (task % 3).astype(np.int32)
     other = label.copy()
@@ -68,7 +69,7 @@ def test_the_scores_of_a_fold_do_not_depend_on_its_labels(
     own = fold == 0
     other[own] = (other[own] + 1) % 3
     one, two = (
-        calibration.held_out_scores(problem, beliefs, GoldCodes(task, each), from_gold=from_gold)
+        calibration.held_out_scores(problem, parameters, Known(task, each), from_gold=from_gold)
         for each in (label, other)
     )
     assert np.array_equal(one[own], two[own])

@@ -18,7 +18,7 @@ from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference import vb
+from tiebreak.inference.rows import lay_out
 from tiebreak.inference.workers import MODELS
 from tiebreak.kernels import reference
 from tiebreak.kernels.arrays import by_class
@@ -169,8 +169,9 @@ def joint_score(model: Any, names: Names, numbers: np.ndarray) -> float:
     """Return how likely the model holds a labelling in which no hard link is broken, as a log."""
     crowd = model.responses_
     states, workers = model._crowd_model
-    logs = (states.expected_log(model._beliefs.alpha), workers.log_table(model._beliefs.beta))
-    tasks = vb.lay_out(crowd)
+    alpha, beta = model._state.parameters
+    logs = (states.expected_log(alpha), workers.log_table(beta))
+    tasks = lay_out(crowd)
     scores = by_class(reference.score_tasks(tasks, *logs), crowd.n_classes)
     label = model.classes_.codes([names.label[k] for k in numbers])
     return float(scores[model.tasks_.codes(names.task), label].sum())

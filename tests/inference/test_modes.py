@@ -19,16 +19,13 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
-from tiebreak.inference import vb
-from tiebreak.inference.calibration import Honesty
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import mean_field
-from tiebreak.inference.tasks.coupling import ascents as joint
-from tiebreak.inference.tasks.coupling import fit as exact_links
 from tiebreak.inference.tasks.coupling import starts
+from tiebreak.inference.tasks.coupling.linked import with_links
 from tiebreak.inference.tasks.coupling.starts import LinkedGroups
-from tiebreak.inference.vb import Stopping
 from tiebreak.kernels.layout import Floats
 from tiebreak.links.graph import LinkCodes, components, imply
 
@@ -293,19 +290,21 @@ def test_only_links_that_tie_three_tasks_need_several_starts(
     n_tasks, rows = graph
     links = codes(rows)
     implied = imply(links, n_classes, firm=np.full(links.n_links, are_hard))
-    nobody = GoldCodes(np.empty(0, np.int32), np.empty(0, np.int32))
-    groups = starts.linked_groups(implied, np.arange(n_tasks, dtype=float), nobody)
-    several = exact_links._ties_three(links, n_classes)
+    groups = starts.linked_groups(implied, np.arange(n_tasks, dtype=float), Known.of(None))
+    several = starts.ties_three(links, n_classes)
     assert several or not groups.needs_starts
     each_once = len({tuple(sorted(row[:2])) for row in rows}) == links.n_links
     if each_once and not len(implied.odd) and not len(implied.closure.conflicts):
         assert several == groups.needs_starts
 
 
-def ascents_of(crowd: Crowd, links: LinkCodes, options: tb.ExactLinkOptions) -> joint.Ascents:
+FEW = Stopping(0.0, 12, accelerate=False)
+
+
+def problem_with(crowd: Crowd, links: LinkCodes, options: tb.ExactLinkOptions) -> Problem:
     firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else None
     implied = imply(links, crowd.responses.n_classes, firm=firm)
-    return joint.Ascents(problem_of(crowd), implied, options, Stopping(0.0, 12, False))
+    return with_links(problem_of(crowd), implied, options)
 
 
 @settings(max_examples=60)
@@ -316,22 +315,12 @@ def test_the_bound_of_a_labelling_draws_the_class_once_per_unit(crowd: Crowd, se
     if not links.n_links:
         return
     n_tasks = crowd.responses.n_tasks
-    ascents = ascents_of(crowd, links, tb.ExactLinkOptions())
-    exact = ascents.setup.exact
-    problem = ascents.problem
+    problem = problem_with(crowd, links, tb.ExactLinkOptions())
     every = labellings(crowd, links, {})
     for y in every[:: max(1, len(every) // 5)]:
         q = np.eye(problem.n_classes)[list(y)]
-        counts, totals = problem.open(q).tally(problem.tasks.role != exact_role(problem, exact))
-        linked_counts, linked_totals = exact.counted(q)
-        beliefs = vb.update_beliefs(problem, counts + linked_counts, totals + linked_totals)
-        bound = vb.bound_after_update(problem, beliefs, 0.0)
+        bound = problem.bound(problem.implied(q), 0.0)
         assert bound == pytest.approx(log_joint(crowd, y, units_of(links, n_tasks)), abs=1e-9)
-
-
-def exact_role(problem: vb.Problem, exact: Any) -> int:
-    """Return the role of tasks that the link model keeps."""
-    return int(problem.tasks.role[exact.task[0]]) if len(exact.task) else -1
 
 
 @settings(max_examples=60)
@@ -340,9 +329,8 @@ def test_the_bound_with_duplicates_stays_below_the_evidence(crowd: Crowd, seed: 
     links = as_duplicates(crowd, seed)
     if not links.n_links:
         return
-    ascents = ascents_of(crowd, links, tb.ExactLinkOptions())
-    plain = vb.majority(ascents.plain.tasks, crowd.responses.n_classes)
-    bounds = ascents.ascend(joint.AscentStart(plain)).run.bounds
+    problem = problem_with(crowd, links, tb.ExactLinkOptions())
+    bounds = climb(problem, FitState(q=problem.votes()), FEW).bounds
     units = units_of(links, crowd.responses.n_tasks)
     scores = [log_joint(crowd, y, units) for y in labellings(crowd, links, {})]
     assert bounds[-1] <= np.logaddexp.reduce(scores) + 1e-9
@@ -442,9 +430,8 @@ def test_the_bound_never_falls_with_duplicates(crowd: Crowd, seed: int, error: A
     links = as_duplicates(crowd, seed)
     if not links.n_links:
         return
-    ascents = ascents_of(crowd, links, tb.ExactLinkOptions(error=error))
-    votes = vb.majority(ascents.plain.tasks, crowd.responses.n_classes)
-    assert_never_falls(ascents.ascend(joint.AscentStart(votes)).run.bounds)
+    problem = problem_with(crowd, links, tb.ExactLinkOptions(error=error))
+    assert_never_falls(list(climb(problem, FitState(q=problem.votes()), FEW).bounds))
 
 
 @settings(max_examples=60)
@@ -455,14 +442,12 @@ def test_the_bound_never_falls_with_duplicates_in_mean_field(
     links = as_duplicates(crowd, seed)
     if not links.n_links:
         return
-    plain = problem_of(crowd)
-    q = vb.majority(plain.tasks, crowd.responses.n_classes)
-    start = vb.Run(q, vb.implied_beliefs(plain, q), [], 0, converged=True)
-    options = tb.MeanFieldOptions(strength=strength)
     implied = imply(links, crowd.responses.n_classes)
-    stopping = Stopping(0.0, 12, False)
-    fit = mean_field.fit(plain, start, implied, options, stopping, Honesty("none", 0.35))
-    assert_never_falls(fit.run.bounds)
+    options = tb.MeanFieldOptions(strength=strength)
+    problem, _ = mean_field.with_mean_field(problem_of(crowd), implied, options)
+    start = FitState(q=problem.votes())
+    state, *_ = mean_field.climb_strengths(problem, start, options, links, FEW)
+    assert_never_falls(list(state.bounds))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -14,7 +14,8 @@ import pytest
 import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.errors import InputNote
-from tiebreak.inference import near_modes, vb
+from tiebreak.inference import near_modes, stages
+from tiebreak.inference.climb import FitState, climb
 
 SAID = "Responses alone do not settle"
 
@@ -91,16 +92,17 @@ def test_gold_links_and_large_crowds_take_no_second_look() -> None:
 
 def test_a_second_look_takes_at_most_half_the_sweeps() -> None:
     n_sweeps = []
-    ascend = vb.ascend
 
-    def counted(*args: object, **options: object) -> vb.Run:
-        run: vb.Run = ascend(*args, **options)  # type: ignore[arg-type]
-        n_sweeps.append(run.n_sweeps)
-        return run
+    def counted(*given: object) -> FitState:
+        state = climb(*given)  # type: ignore[arg-type]
+        n_sweeps.append(state.n_sweeps)
+        return state
 
     for seed in range(5):
         n_sweeps.clear()
-        with warnings.catch_warnings(), mock.patch.object(vb, "ascend", counted):
+        with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stages, "climb", counted)
+            patch.setattr(near_modes, "climb", counted)
             warnings.simplefilter("ignore")
             tb.VariationalBayes().fit(two_camps(4, seed))
         assert len(n_sweeps) == 2

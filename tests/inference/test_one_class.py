@@ -14,8 +14,10 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.inference import vb
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import FIXED, ClassPrior
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.inference.workers.confusion import FixedRows
 from tiebreak.inference.workers.one_class import rows_to_fix
@@ -38,12 +40,11 @@ def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Respo
     return Responses.from_rows(rows), gold
 
 
-def problem_of(responses: Responses, fixed: Mask) -> vb.Problem:
+def problem_of(responses: Responses, fixed: Mask) -> Problem:
     prior = np.where(np.eye(responses.n_classes, dtype=bool), 2.5, 1.5)[None]
     workers = FixedRows(ConfusionMatrices(prior, responses.n_workers), fixed, prior)
-    tasks = vb.lay_out(responses)
     shares = ClassPrior(np.linspace(1.0, 2.0, responses.n_classes), FIXED)
-    return vb.Problem(tasks, shares, workers, reference)
+    return Problem(lay_out(responses), Independent(shares), workers, reference)
 
 
 @given(seed=st.integers(0, 200))
@@ -55,14 +56,13 @@ def test_the_bound_is_exact_and_never_falls(seed: int) -> None:
     responses = Responses.from_rows({row[:2]: row for row in rows}.values())
     fixed = rng.random((responses.n_workers, responses.n_classes)) < 0.5
     problem = problem_of(responses, fixed)
-    votes = vb.majority(problem.tasks, problem.n_classes)
-    run = vb.ascend(problem, votes, tol=0.0, max_iter=20)
+    run = climb(problem, FitState(q=problem.votes()), Stopping(0.0, 20))
     assert np.diff(run.bounds).min() >= -1e-9
-    every = list(product(range(problem.n_classes), repeat=problem.tasks.n_tasks))
+    every = list(product(range(problem.n_classes), repeat=problem.rows.n_tasks))
     logs = np.array([_log_joint(responses, fixed, states) for states in every])
     assert run.bounds[-1] <= np.logaddexp.reduce(logs) + 1e-9
     q = np.eye(problem.n_classes)[list(every[seed % len(every)])]
-    bound = vb.bound_after_update(problem, vb.implied_beliefs(problem, q), 0.0)
+    bound = problem.bound(problem.implied(q), 0.0)
     assert bound == pytest.approx(logs[seed % len(every)], abs=1e-9)
 
 

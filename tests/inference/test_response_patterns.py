@@ -1,4 +1,4 @@
-"""Equal rows response_patterns, and nobody can tell from the result."""
+"""Tasks with equal responses are one row, and nobody can tell from the result."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from tiebreak import simulate
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference import response_patterns, vb
+from tiebreak.inference import rows as rows_module
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.vb import Patterns
+from tiebreak.inference.rows import Rows
+from tiebreak.inference.rows import lay_out as lay_out_responses
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend
@@ -32,18 +35,18 @@ CLOSE = 1e-9
 def collapsing(least_tasks: int) -> Iterator[list[int]]:
     """Collapse equal rows from so many tasks on, however few; note how many rows are left."""
     n_rows: list[int] = []
-    find_patterns = response_patterns.find_patterns
+    find_patterns = rows_module.find_patterns
 
-    def watch(*arguments: Any) -> Patterns:
+    def watch(*arguments: Any) -> Rows:
         rows = find_patterns(*arguments)
-        n_rows.append(rows.tasks.n_tasks)
+        n_rows.append(rows.laid.n_tasks)
         return rows
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(response_patterns, "LEAST_TASKS", least_tasks)
-        patch.setattr(response_patterns, "LARGEST_SHARE", 1.0)
-        patch.setattr(response_patterns, "SAMPLE_SHARE", 1.0)
-        patch.setattr(response_patterns, "find_patterns", watch)
+        patch.setattr(rows_module, "LEAST_TASKS", least_tasks)
+        patch.setattr(rows_module, "LARGEST_SHARE", 1.0)
+        patch.setattr(rows_module, "SAMPLE_SHARE", 1.0)
+        patch.setattr(rows_module, "find_patterns", watch)
         yield n_rows
 
 
@@ -149,19 +152,18 @@ def test_collapsed_fits_with_links_equal_whole_ones(
 @pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 def test_every_term_of_the_bound_counts_all_tasks(backend: Backend) -> None:
     responses, _ = jury(400, 4, 3, 5)
-    tasks = vb.lay_out(responses, vb.roles(400, None, None))
+    tasks = lay_out_responses(responses)
     with collapsing(0):
-        rows = response_patterns.find_patterns(tasks, 3, np.zeros(400, dtype=bool))
-    assert rows.tasks.n_tasks < 200
+        rows = rows_module.find_patterns(tasks, 3, np.zeros(400, dtype=bool))
+    assert rows.laid.n_tasks < 200
     assert rows.copies is not None
     workers = ConfusionMatrices(np.ones((1, 3, 3)) + np.eye(3), responses.n_workers)
-    whole = vb.Problem(tasks, ClassPrior(np.ones(3)), workers, backend)
-    small = whole._replace(tasks=rows.tasks, copies=rows.copies)
+    whole = Problem(tasks, Independent(ClassPrior(np.ones(3))), workers, backend)
+    small = whole._replace(rows=rows.laid, copies=rows.copies)
     terms = []
     for problem in (whole, small):
-        run = vb.ascend(problem, vb.majority(problem.tasks, 3), tol=0.0, max_iter=5)
-        swept = vb.update_tasks(problem, problem.open(run.q.copy()), run.beliefs)
-        terms.append([*bound_terms(problem, run.q, run.beliefs), swept.entropy])
+        state = climb(problem, FitState(q=problem.votes()), Stopping(0.0, 5))
+        terms.append([*bound_terms(problem, state.q, state.parameters)])
     assert np.abs(np.subtract(terms[0], terms[1])).max() < CLOSE * np.abs(terms).max()
 
 
@@ -177,54 +179,54 @@ def test_rows_keep_the_order_of_tasks_and_those_alone_stay_alone() -> None:
     alone = np.zeros(8, dtype=bool)
     alone[2] = True
     with collapsing(0):
-        rows = response_patterns.find_patterns(tasks, 3, alone)
-    assert rows.pattern is not None
-    assert rows.pattern.tolist() == [0, 1, 2, 3, 0, 1, 3, 4]
-    assert rows.representative is not None
-    assert rows.representative.tolist() == [0, 1, 2, 3, 7]
+        rows = rows_module.find_patterns(tasks, 3, alone)
+    assert rows.row is not None
+    assert rows.row.tolist() == [0, 1, 2, 3, 0, 1, 3, 4]
+    assert rows.first is not None
+    assert rows.first.tolist() == [0, 1, 2, 3, 7]
     assert rows.copies is not None
     assert rows.copies.tolist() == [2, 2, 1, 2, 1]
-    assert rows.tasks.start.tolist() == [0, 2, 2, 4, 5, 8]
-    assert rows.tasks.code.tolist() == [1, 4, 1, 4, 2, 1, 4, 7]
+    assert rows.laid.start.tolist() == [0, 2, 2, 4, 5, 8]
+    assert rows.laid.code.tolist() == [1, 4, 1, 4, 2, 1, 4, 7]
 
 
 @pytest.mark.parametrize("rows", [[[1, 4], [2, 3], [1, 4]], [[1, 4], [1], [1, 4]]])
 def test_equal_keys_are_no_proof(rows: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
     tasks, alone = lay_out(rows), np.zeros(3, dtype=bool)
     with collapsing(0):
-        assert response_patterns.find_patterns(tasks, 3, alone).tasks.n_tasks == 2
+        assert rows_module.find_patterns(tasks, 3, alone).laid.n_tasks == 2
         monkeypatch.setattr(
-            response_patterns, "_salt", lambda n_codes: np.zeros(n_codes, dtype=np.uint64)
+            rows_module, "_salt", lambda n_codes: np.zeros(n_codes, dtype=np.uint64)
         )
-        assert response_patterns.find_patterns(tasks, 3, alone).pattern is None
+        assert rows_module.find_patterns(tasks, 3, alone).row is None
 
 
 def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     responses, _ = jury(500, 3, 3, 1)
-    tasks, alone = vb.lay_out(responses, vb.roles(500, None, None)), np.zeros(500, dtype=bool)
+    tasks, alone = lay_out_responses(responses), np.zeros(500, dtype=bool)
     with collapsing(0):
-        expected = response_patterns.find_patterns(tasks, 3, alone)
-        monkeypatch.setattr(response_patterns, "BLOCK", 7)
-        found = response_patterns.find_patterns(tasks, 3, alone)
-    assert expected.pattern is not None
-    assert found.pattern is not None
-    assert (found.pattern == expected.pattern).all()
+        expected = rows_module.find_patterns(tasks, 3, alone)
+        monkeypatch.setattr(rows_module, "BLOCK", 7)
+        found = rows_module.find_patterns(tasks, 3, alone)
+    assert expected.row is not None
+    assert found.row is not None
+    assert (found.row == expected.row).all()
     # Against tuples, one task after the other:
     rows = [tuple(part) for part in np.split(tasks.code, tasks.start[1:-1])]
     numbered = {row: n for n, row in enumerate(dict.fromkeys(rows))}
-    assert found.pattern.tolist() == [numbered[row] for row in rows]
+    assert found.row.tolist() == [numbered[row] for row in rows]
 
 
 def test_rows_collapse_by_themselves_only_where_that_pays() -> None:
     few = simulate.crowd(20_000, 4, 3, responses_per_task=4, random_state=0)
     many = simulate.crowd(20_000, 500, 3, responses_per_task=4, random_state=0)
     for crowd, collapses in ((few, True), (many, False)):
-        tasks = vb.lay_out(crowd.responses, vb.roles(20_000, None, None))
-        rows = response_patterns.find_patterns(tasks, 3, np.zeros(20_000, dtype=bool))
-        assert (rows.pattern is not None) == collapses
+        tasks = lay_out_responses(crowd.responses)
+        rows = rows_module.find_patterns(tasks, 3, np.zeros(20_000, dtype=bool))
+        assert (rows.row is not None) == collapses
     small = simulate.crowd(200, 4, 3, responses_per_task=4, random_state=0)
-    tasks = vb.lay_out(small.responses, vb.roles(200, None, None))
-    assert response_patterns.find_patterns(tasks, 3, np.zeros(200, dtype=bool)).pattern is None
+    tasks = lay_out_responses(small.responses)
+    assert rows_module.find_patterns(tasks, 3, np.zeros(200, dtype=bool)).row is None
 
 
 def test_a_start_that_tells_equal_rows_apart_is_kept() -> None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.bound import bound_terms
-from properties.strategies import Crowd, crowds, point_problem_of, problem_of, with_roles
+from properties.strategies import Crowd, crowds, point_problem_of, problem_of
 from properties.test_bound import assert_never_falls
 
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference import climb as squarem
-from tiebreak.inference import vb
-from tiebreak.inference.climb import Parameters, Sweep, climb
-from tiebreak.inference.known import clamp
+from tiebreak.inference import climb as climbing
+from tiebreak.inference.climb import FitState, Problem, Step, Stopping, climb
+from tiebreak.inference.known import Known
+from tiebreak.inference.tasks import Parameters
 from tiebreak.kernels.layout import Floats
 
 LIMIT, RATE = 3.0, 0.9
@@ -28,27 +29,56 @@ FOUR = ("web", "trec", "product", "music_genre")
 ROUNDING = 1e-12
 
 
-def towards_a_limit(bound: Callable[[int, float], float], visited: list[float]) -> object:
-    """Return sweeps whose log parameter comes nearer to a limit by a tenth, and note where."""
-    last = [-1.0]
+Sweep = Callable[[Parameters], tuple[Parameters, float, float]]  # to parameters, bound, change
 
-    def sweep(at: Parameters) -> Sweep:
-        x = float(np.log(at[0][0]))
-        visited.append(x)
-        change, last[0] = abs(x - last[0]) / 10.0, x
-        implied = LIMIT + RATE * (x - LIMIT)
-        return Sweep((np.exp([implied]),), bound(len(visited), x), change)
 
-    return sweep
+def run(sweep: Sweep, *, tol: float, max_iter: int) -> FitState:
+    """Climb where sweeps are these, whatever the problem."""
+
+    def step(problem: Any, sweeps: Any, at: Parameters, memory: Any) -> Step:
+        return Step(*sweep(at), None, may_cycle=False)
+
+    nobody: Any = mock.MagicMock(spec=Problem)
+    nobody.tasks.exact = True
+    nobody.tasks.own = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(climbing, "step", step)
+        patch.setattr(climbing, "Sweeps", NoSweeps)
+        start = FitState(np.zeros((1, 2)), (np.ones(1),))
+        return climb(nobody, start, Stopping(tol, max_iter))
+
+
+class NoSweeps:
+    """Rows of nobody."""
+
+    def __init__(self, problem: Any, q: Floats, remote: Any) -> None:
+        self.q = q
+
+    def value(self) -> None:
+        return
+
+    def watch(self, bound: float) -> None:
+        return
+
+    def close(self) -> tuple[Floats, None]:
+        return self.q, None
 
 
 def run_towards_a_limit(
     bound: Callable[[int, float], float], *, tol: float = 1e-9, max_iter: int = 300
-) -> tuple[squarem.Climb, list[float]]:
+) -> tuple[FitState, list[float]]:
+    """Climb where the log parameter comes nearer to a limit by a tenth; note where it was."""
     visited: list[float] = []
-    sweep = towards_a_limit(bound, visited)
-    found = climb(sweep, (np.ones(1),), tol=tol, max_iter=max_iter)  # type: ignore[arg-type]
-    return found, visited
+    last = [-1.0]
+
+    def sweep(at: Parameters) -> tuple[Parameters, float, float]:
+        x = float(np.log(at[0][0]))
+        visited.append(x)
+        change, last[0] = abs(x - last[0]) / 10.0, x
+        implied = LIMIT + RATE * (x - LIMIT)
+        return (np.exp([implied]),), bound(len(visited), x), change
+
+    return run(sweep, tol=tol, max_iter=max_iter), visited
 
 
 def rising(n: int, x: float) -> float:
@@ -70,21 +100,21 @@ def test_a_leap_that_lowers_the_bound_is_taken_back(bad: float) -> None:
     assert visited[:2] + visited[3:] == pytest.approx(plain[:3])
     assert visited[2] > 2.5
     assert found.bounds[2] == found.bounds[1]
-    assert np.log(found.implied[0][0]) == pytest.approx(plain[3])
+    assert np.log(found.parameters[0][0]) == pytest.approx(plain[3])
 
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_only_a_sweep_that_goes_on_from_the_last_ends_the_climb(fails: bool) -> None:
     # Sweep 2 starts from a leap. If that is taken back, sweep 3 does not go on from it either.
-    def sweep(at: Parameters) -> Sweep:
+    def sweep(at: Parameters) -> tuple[Parameters, float, float]:
         n = len(seen)
         seen.append(at)
         still = n == 2 or (fails and n == 3)
         bound = -np.inf if fails and n == 2 else float(n)
-        return Sweep((at[0] * 1.1,), bound, 0.0 if still else 0.05)
+        return (at[0] * 1.1,), bound, 0.0 if still else 0.05
 
     seen: list[Parameters] = []
-    found = climb(sweep, (np.ones(1),), tol=1e-6, max_iter=5)
+    found = run(sweep, tol=1e-6, max_iter=5)
     assert not found.converged
     assert len(seen) == 5
 
@@ -103,28 +133,26 @@ def test_the_last_sweep_never_starts_from_a_leap(max_iter: int) -> None:
 def test_bound_never_falls_and_belongs_to_what_is_returned(
     crowd: Crowd, knows: bool, tol: float, max_iter: int
 ) -> None:
-    gold = crowd.gold if knows else None
-    problem = with_roles(problem_of(crowd), gold)
-    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
-    run = vb.ascend(problem, q, tol=tol, max_iter=max_iter, accelerate=True)
-    assert_never_falls(run.bounds)
-    assert len(run.bounds) == run.n_sweeps + 1 <= max_iter + 1
-    assert run.bounds[-1] == pytest.approx(bound_terms(problem, run.q, run.beliefs).total)
-    for found, expected in zip(run.beliefs, vb.implied_beliefs(problem, run.q), strict=True):
+    known = Known.of(crowd.gold if knows else None)
+    problem = known.on(problem_of(crowd))
+    state = climb(problem, FitState(q=known.clamp(problem.votes())), Stopping(tol, max_iter))
+    assert_never_falls(list(state.bounds))
+    assert len(state.bounds) == state.n_sweeps + 1 <= max_iter + 1
+    terms = bound_terms(problem, state.q, state.parameters)
+    assert state.bounds[-1] == pytest.approx(terms.total)
+    for found, expected in zip(state.parameters, problem.implied(state.q), strict=True):
         assert np.abs(found - expected).max() < 1e-9
-    if gold is not None:
-        assert (run.q[gold.task, gold.label] == 1.0).all()
+    assert (state.q[known.task, known.label] == 1.0).all()
 
 
 @settings(max_examples=100)
 @given(crowds(max_tasks=8), st.booleans(), st.sampled_from([0.0, 0.01, 1.0]))
 def test_objective_of_dawid_skene_never_falls(crowd: Crowd, knows: bool, smoothing: float) -> None:
-    gold = crowd.gold if knows else None
-    problem = with_roles(point_problem_of(crowd, smoothing), gold)
-    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
-    run = vb.ascend(problem, q, tol=1e-9, max_iter=60, accelerate=True)
-    assert_never_falls(run.bounds)
-    for found, expected in zip(run.beliefs, vb.implied_beliefs(problem, run.q), strict=True):
+    known = Known.of(crowd.gold if knows else None)
+    problem = known.on(point_problem_of(crowd, smoothing))
+    state = climb(problem, FitState(q=known.clamp(problem.votes())), Stopping(1e-9, 60))
+    assert_never_falls(list(state.bounds))
+    for found, expected in zip(state.parameters, problem.implied(state.q), strict=True):
         assert np.abs(found - expected).max() < 1e-9
 
 
@@ -160,7 +188,7 @@ def test_without_a_tolerance_sweeps_are_plain() -> None:
 def test_a_fit_that_goes_on_from_another_needs_few_sweeps() -> None:
     crowd = simulate.crowd(600, 20, 3, responses_per_task=4, accuracy=0.55, random_state=3)
     first = tb.VariationalBayes().fit(crowd.responses)
-    again = tb.VariationalBayes(init=first._warm_start.q).fit(crowd.responses)
+    again = tb.VariationalBayes(init=first._state.q).fit(crowd.responses)
     assert again.n_iter_ <= 2
     assert again.bounds_[-1] >= first.bounds_[-1] - ROUNDING * abs(first.bounds_[-1])
 
@@ -209,8 +237,8 @@ class Foreign(np.lib.mixins.NDArrayOperatorsMixin):
 def test_parameters_that_lie_elsewhere_are_extrapolated_there() -> None:
     rng = np.random.default_rng(0)
     path = [(rng.uniform(1.0, 9.0, (3, 2)),) for _ in range(3)]
-    here = squarem.extrapolated(*path)
+    here = climbing.extrapolated(*path)
     foreign: list[Any] = [(Foreign(part.copy()),) for (part,) in path]
-    there = squarem.extrapolated(*foreign)
+    there = climbing.extrapolated(*foreign)
     assert isinstance(there[0], Foreign)
     np.testing.assert_array_equal(there[0].values, here[0])

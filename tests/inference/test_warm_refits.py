@@ -13,9 +13,9 @@ from properties.strategies import Crowd, crowds, problem_of
 import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
-from tiebreak.inference import response_patterns, vb
-from tiebreak.inference.known import clamp
-from tiebreak.inference.tasks.coupling import ascents as joint
+from tiebreak.inference import rows as rows_module
+from tiebreak.inference.climb import FitState, Stopping, climb, start_alone
+from tiebreak.inference.tasks.coupling.linked import Linked, with_links
 from tiebreak.kernels import compiled, reference
 from tiebreak.links.graph import imply
 from tiebreak.options import ExactLinkOptions
@@ -59,7 +59,7 @@ def test_refits_end_where_a_fit_from_the_votes_does(
         model = tb.VariationalBayes(**options).fit(
             made.responses, links=so_far, start=model, **given
         )
-        assert model._warm_start.q.shape == (400, n_classes)
+        assert model._state.q.shape == (400, n_classes)
         cold = tb.VariationalBayes(**options).fit(made.responses, links=so_far, **given)
         assert_same(model, cold)
 
@@ -74,28 +74,28 @@ def test_a_refit_leaves_the_model_it_goes_on_from_as_it_was(given: str, worker_m
         "gold": None if given == "links" else known,
     }
     first = tb.VariationalBayes(worker_model=worker_model).fit(made.responses)
-    before = [first._warm_start.q.copy(), first.probabilities_.copy()]
+    before = [first._state.q.copy(), first.probabilities_.copy()]
     init = first.probabilities_.copy()
     tb.VariationalBayes(worker_model=worker_model).fit(made.responses, start=first, **inputs)
     tb.VariationalBayes(worker_model=worker_model, init=init).fit(made.responses, **inputs)
-    assert np.array_equal(first._warm_start.q, before[0])
+    assert np.array_equal(first._state.q, before[0])
     assert np.array_equal(first.probabilities_, before[1])
     assert np.array_equal(init, before[1])
 
 
 @given(crowds(), st.booleans(), BACKENDS)
-def test_an_ascent_overwrites_only_a_q_that_it_may(
+def test_a_climb_overwrites_only_a_q_that_it_may(
     made: Crowd, may_overwrite: bool, backend: Any
 ) -> None:
     problem = problem_of(made, backend)
-    q = vb.majority(problem.tasks, problem.n_classes)
+    q = problem.votes()
     before = q.copy()
-    run = vb.ascend(problem, q, max_iter=3, may_overwrite=may_overwrite)
-    again = vb.ascend(problem, before, max_iter=3)
-    assert np.shares_memory(run.q, q) == may_overwrite
+    state = climb(problem, FitState(q=q), Stopping(max_iter=3), may_overwrite=may_overwrite)
+    again = climb(problem, FitState(q=before), Stopping(max_iter=3))
+    assert np.shares_memory(state.q, q) == may_overwrite
     assert may_overwrite or np.array_equal(q, before)
-    assert np.array_equal(run.q, again.q)
-    assert run.bounds == again.bounds
+    assert np.array_equal(state.q, again.q)
+    assert state.bounds == again.bounds
 
 
 def test_a_refit_may_have_other_priors() -> None:
@@ -105,7 +105,7 @@ def test_a_refit_may_have_other_priors() -> None:
     options: dict[str, Any] = {"tol": 1e-9, "calibrate": "none"}
     other: dict[str, Any] = {"confusion_prior": (6.0, 0.5), "class_prior": 4.0}
     warm = tb.VariationalBayes(**options, **other)
-    array = tb.VariationalBayes(init=first._warm_start.q, **options, **other)
+    array = tb.VariationalBayes(init=first._state.q, **options, **other)
     warm.fit(made.responses, links=links, start=first)
     array.fit(made.responses, links=links)
     assert warm.bounds_[-1] == pytest.approx(array.bounds_[-1], rel=1e-9)
@@ -156,26 +156,10 @@ def test_what_was_counted_is_not_taken_for_that_of_other_votes() -> None:
         was.classes,
     )
     warm = tb.VariationalBayes(tol=1e-9, calibrate="none")
-    array = tb.VariationalBayes(init=first._warm_start.q, tol=1e-9, calibrate="none")
+    array = tb.VariationalBayes(init=first._state.q, tol=1e-9, calibrate="none")
     warm.fit(changed, links=links, start=first)
     array.fit(changed, links=links)
     assert warm.bounds_[-1] == pytest.approx(array.bounds_[-1], rel=1e-9)
-
-
-def test_a_refit_finds_neither_counts_nor_equal_rows_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    made = crowd(3, n_tasks=12_000)
-    links = links_of(made, 20)
-    first = tb.VariationalBayes().fit(made.responses)
-
-    def refuse(*arguments: Any) -> None:
-        raise AssertionError("was known before")
-
-    monkeypatch.setattr(response_patterns, "_distinct_in_sample", refuse)
-    monkeypatch.setattr(vb, "implied_beliefs", refuse)
-    monkeypatch.setattr(vb, "lay_out", refuse)
-    tb.VariationalBayes().fit(made.responses, links=links, start=first)
 
 
 def test_a_refit_of_few_judges_still_collapses_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +167,14 @@ def test_a_refit_of_few_judges_still_collapses_equal_rows(monkeypatch: pytest.Mo
     links = links_of(made, 20)
     first = tb.VariationalBayes(tol=1e-9).fit(made.responses)
     n_rows: list[int] = []
-    find_patterns = response_patterns.find_patterns
+    find_patterns = rows_module.find_patterns
 
     def watch(*arguments: Any) -> Any:
         rows = find_patterns(*arguments)
-        n_rows.append(rows.tasks.n_tasks)
+        n_rows.append(rows.laid.n_tasks)
         return rows
 
-    monkeypatch.setattr(response_patterns, "find_patterns", watch)
+    monkeypatch.setattr(rows_module, "find_patterns", watch)
     warm = tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links, start=first)
     assert n_rows[0] < 100
     assert_same(warm, tb.VariationalBayes(tol=1e-9).fit(made.responses, links=links))
@@ -203,35 +187,29 @@ def test_new_links_alone_are_inferred_before_the_first_sweep() -> None:
     first = tb.VariationalBayes().fit(made.responses)
     options: dict[str, Any] = {"tol": 1e-3, "accelerate": False}
     warm = tb.VariationalBayes(**options).fit(made.responses, links=links, start=first)
-    array = tb.VariationalBayes(init=first._warm_start.q, **options).fit(
-        made.responses, links=links
-    )
+    array = tb.VariationalBayes(init=first._state.q, **options).fit(made.responses, links=links)
     assert warm.n_iter_ == array.n_iter_ - 1
     assert warm.bounds_ == pytest.approx(array.bounds_[1:], rel=1e-9)
     assert (np.diff(warm.bounds_) > 0.0).all()
 
 
 @given(drawn=crowds(), backend=BACKENDS, knows=st.booleans())
-def test_updating_linked_tasks_alone_keeps_beliefs_in_step(
+def test_updating_linked_tasks_alone_keeps_parameters_in_step(
     drawn: Crowd, backend: Any, knows: bool
 ) -> None:
     if not len(drawn.links.left):
         return
     links = drawn.links._replace(weight=np.full(drawn.links.n_links, 1.5))
-    options = ExactLinkOptions()
-    plain = problem_of(drawn)._replace(backend=backend)
-    gold = drawn.gold if knows else None
-    implied = imply(links, plain.n_classes, gold=gold)
-    exact, _, known = joint.set_up(plain, implied, options)
-    problem = vb.with_nodes(plain, exact, exact.task, known)
-    q = clamp(vb.majority(problem.tasks, problem.n_classes), known)
-    before, start = vb.implied_beliefs(problem, q), q.copy()
-    beliefs = joint.update_linked(problem, exact, problem.open(q), before)
-    assert (q == start).all()
-    exact.spread(q)
-    alone = np.setdiff1d(np.arange(len(q)), exact.task)
-    assert (q[alone] == start[alone]).all()
-    for found, expected in zip(beliefs, vb.implied_beliefs(problem, q), strict=True):
+    plain = problem_of(drawn, backend)
+    implied = imply(links, plain.n_classes, gold=drawn.gold if knows else None)
+    problem = with_links(plain, implied, ExactLinkOptions())
+    tasks = problem.tasks
+    assert isinstance(tasks, Linked)
+    q = tasks.known.clamp(problem.votes())
+    state = start_alone(problem, FitState(q, problem.implied(q.copy())))
+    alone = np.setdiff1d(np.arange(len(q)), tasks.task)
+    assert (q[alone] == state.q[alone]).all()
+    for found, expected in zip(state.parameters, problem.implied(state.q), strict=True):
         assert np.abs(found - expected).max() < 1e-9
 
 
@@ -247,40 +225,7 @@ def test_tasks_that_links_make_one_are_swept_until_they_rest() -> None:
     kept = np.abs(plain.probabilities_ - model.probabilities_).max(axis=1)
     assert kept[first] < 1e-9
     assert kept[moved] > 0.9
-    assert model.n_iter_ > 1
-
-
-@pytest.mark.parametrize("backend", ["numpy", "numba"])
-def test_what_plain_vb_expects_is_found_once_and_changes_nothing(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = crowd(3)
-    links = links_of(made, 18)
-    gold = dict(list(made.gold.to_dict().items())[:9])
-    options: dict[str, Any] = {"tol": 1e-3, "backend": backend}
-    first = tb.VariationalBayes(**options).fit(made.responses)
-    given: dict[str, Any] = {"links": links.select(np.arange(9)), "gold": gold}
-    second = tb.VariationalBayes(**options).fit(made.responses, start=first, **given)
-    kept = second._warm_start.plain_logs
-    assert kept is not None
-    asked: list[Any] = []
-    found = vb._expected_logs
-
-    def listens(problem: Any, beliefs: Any) -> Any:
-        asked.append(beliefs.beta)
-        return found(problem, beliefs)
-
-    monkeypatch.setattr(vb, "_expected_logs", listens)
-    third = tb.VariationalBayes(**options).fit(made.responses, links=links, gold=gold, start=second)
-    assert second._warm_start.plain is not None
-    plain = second._warm_start.plain.beta
-    assert not any(beta is plain for beta in asked)
-    assert third._warm_start.plain_logs is kept
-    second._warm_start = second._warm_start._replace(plain_logs=None)
-    anew = tb.VariationalBayes(**options).fit(made.responses, links=links, gold=gold, start=second)
-    assert any(beta is plain for beta in asked)
-    assert np.array_equal(anew.probabilities_, third.probabilities_)
-    assert anew.calibration_ == third.calibration_
+    assert model.converged_
 
 
 def test_labels_are_counted_once_and_anew_for_other_responses() -> None:

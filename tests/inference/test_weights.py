@@ -10,10 +10,7 @@ import pytest
 import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.estimators.publishing import votes_of
-from tiebreak.inference import vb
-from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.one_class import count_agreement, rows_to_fix
-from tiebreak.kernels import reference
 from tiebreak.research import spectral
 
 CROWD = tb.simulate.crowd(60, 7, 3, responses_per_task=4, random_state=4)
@@ -129,13 +126,3 @@ def test_a_spectral_start_counts_by_weight() -> None:
         for each in (by_weight, Responses.from_codes(task, worker, label, *ids))
     ]
     assert np.abs(starts[0] - starts[1]).max() < 1e-9
-
-
-def problem_of(crowd: Responses) -> vb.Problem:
-    tasks = vb.lay_out(crowd)
-    of_class = np.ones(crowd.n_classes)
-    return vb.Problem(
-        tasks,
-        *crowd_model("confusion", CrowdFacts.of_responses(crowd, class_prior=of_class)),
-        reference,
-    )

@@ -13,7 +13,9 @@ from scipy.special import betaln, gammaln
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.inference import vb
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference
@@ -22,34 +24,29 @@ from tiebreak.kernels.layout import Floats
 EVERY = pytest.mark.parametrize("name", MODELS)
 
 
-def problem_of(crowd: Crowd, name: str) -> vb.Problem:
+def problem_of(crowd: Crowd, name: str) -> Problem:
     responses = crowd.responses
     model = crowd_model(name, CrowdFacts.of_responses(responses, (2.5, 1.5), crowd.class_prior))
-    tasks = vb.lay_out(responses)
-    return vb.Problem(tasks, *model, reference)
+    return Problem(lay_out(responses), Independent(model.states), model.workers, reference)
 
 
 @EVERY
 @given(crowd=crowds())
 def test_the_bound_never_falls(name: str, crowd: Crowd) -> None:
     problem = problem_of(crowd, name)
-    votes = vb.majority(problem.tasks, problem.n_classes)
-    run = vb.ascend(problem, vb.to_states(problem, votes), tol=0.0, max_iter=25)
-    assert np.diff(run.bounds).min() >= -1e-9
+    state = climb(problem, FitState(q=problem.votes()), Stopping(0.0, 25))
+    assert np.diff(state.bounds).min() >= -1e-9
 
 
 @EVERY
 @given(crowd=crowds())
 def test_parameters_are_the_prior_plus_what_is_counted(name: str, crowd: Crowd) -> None:
     problem = problem_of(crowd, name)
-    q = vb.to_states(problem, vb.majority(problem.tasks, problem.n_classes))
-    beliefs = vb.implied_beliefs(problem, q)
-    assert (beliefs.beta > 0.0).all()
-    again = vb.prior_plus(problem, vb.added(problem, beliefs))
-    assert np.allclose(again.beta, beliefs.beta)
-    logs = problem.workers.log_table(beliefs.beta)
-    assert logs.shape == (problem.tasks.n_codes, problem.n_states)
-    confusion = problem.workers.confusion(beliefs.beta)
+    _, beta = problem.implied(problem.votes())
+    assert (beta > 0.0).all()
+    logs = problem.workers.log_table(beta)
+    assert logs.shape == (problem.rows.n_codes, problem.n_states)
+    confusion = problem.workers.confusion(beta)
     assert np.allclose(confusion.sum(axis=2), 1.0)
     assert (np.exp(logs) <= confusion.transpose(0, 2, 1).reshape(logs.shape) + 1e-12).all()
 
@@ -61,9 +58,9 @@ def test_the_bound_of_a_labelling_is_its_integrated_probability(name: str, crowd
     problem = problem_of(crowd, name)
     rng = np.random.default_rng(0)
     for _ in range(5):
-        states = rng.integers(0, problem.n_states, problem.tasks.n_tasks)
+        states = rng.integers(0, problem.n_states, problem.rows.n_tasks)
         q = np.eye(problem.n_states)[states]
-        bound = vb.bound_after_update(problem, vb.implied_beliefs(problem, q), 0.0)
+        bound = problem.bound(problem.implied(q), 0.0)
         assert bound == pytest.approx(_log_joint(problem, crowd, name, states), abs=1e-9)
 
 
@@ -72,16 +69,15 @@ def test_the_bound_of_a_labelling_is_its_integrated_probability(name: str, crowd
 def test_the_bound_stays_below_the_evidence(name: str, crowd: Crowd) -> None:
     """All labellings are enumerated; workers and class prior are integrated out exactly."""
     problem = problem_of(crowd, name)
-    if problem.tasks.n_tasks * np.log(problem.n_states) > np.log(3_000):
+    if problem.rows.n_tasks * np.log(problem.n_states) > np.log(3_000):
         return
-    votes = vb.majority(problem.tasks, problem.n_classes)
-    run = vb.ascend(problem, vb.to_states(problem, votes), tol=1e-9)
-    every = product(range(problem.n_states), repeat=problem.tasks.n_tasks)
+    state = climb(problem, FitState(q=problem.votes()), Stopping(1e-9))
+    every = product(range(problem.n_states), repeat=problem.rows.n_tasks)
     evidence = np.logaddexp.reduce([_log_joint(problem, crowd, name, each) for each in every])
-    assert run.bounds[-1] <= evidence + 1e-9
+    assert state.bounds[-1] <= evidence + 1e-9
 
 
-def _log_joint(problem: vb.Problem, crowd: Crowd, name: str, states: Any) -> float:
+def _log_joint(problem: Problem, crowd: Crowd, name: str, states: Any) -> float:
     """Return log p(states, responses), with shares, subtypes and workers integrated out."""
     responses = crowd.responses
     each = (responses.task_of_each(), responses.worker_of_each(), responses.label_of_each())
@@ -137,8 +133,8 @@ def test_one_kind_and_one_subtype_are_todays_model(crowd: Crowd) -> None:
     problem = problem_of(crowd, "confusion")
     prior = problem.workers.prior
     one = problem._replace(workers=Kinds(prior, np.ones(1), problem.workers.n_workers))
-    votes = vb.majority(problem.tasks, problem.n_classes)
-    runs = [vb.ascend(each, votes, tol=0.0, max_iter=9) for each in (problem, one)]
+    start = FitState(q=problem.votes())
+    runs = [climb(each, start, Stopping(0.0, 9)) for each in (problem, one)]
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-13
     assert runs[0].bounds == pytest.approx(runs[1].bounds, abs=1e-10)
 

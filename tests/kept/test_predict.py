@@ -240,16 +240,17 @@ def test_one_task_takes_less_than_a_millisecond() -> None:
 
 
 def _sweep_time(model: Any, responses: tb.Responses) -> float:
-    from tiebreak.inference import vb
-    from tiebreak.inference.vb import Problem, lay_out
+    from tiebreak.inference.rows import lay_out
     from tiebreak.kernels import compiled
 
     states, workers = model._crowd_model
-    problem = Problem(lay_out(responses), states, workers, compiled)
-    sweeper = problem.open(np.array(model._warm_start.q))
-    vb.update_tasks(problem, sweeper, model._beliefs)
+    alpha, beta = model._state.parameters
+    sweeper = compiled.open(lay_out(responses), np.array(model._state.q))
+    logs = (states.expected_log(alpha), workers.log_table(beta))
+    sweeper.sweep(logs)
     began = time.process_time()
-    vb.update_tasks(problem, sweeper, model._beliefs)
+    logs = (states.expected_log(alpha), workers.log_table(beta))
+    sweeper.sweep(logs)
     return time.process_time() - began
 
 

@@ -15,7 +15,7 @@ from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffl
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, LinkError, ResponseError
-from tiebreak.inference.vb import Stopping
+from tiebreak.inference.climb import Stopping
 from tiebreak.life import online
 from tiebreak.life.online import Stream
 

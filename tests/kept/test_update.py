@@ -68,10 +68,8 @@ def test_a_few_responses_end_where_a_fit_of_everything_does(
 def test_tasks_with_equal_responses_still_start_alike() -> None:
     made = tb.simulate.crowd(12_000, 3, 2, responses_per_task=3, random_state=0)
     start = model_of().fit(made.responses)
-    assert start._warm_start.has_patterns
     rows = [(f"n{i}", f"w{j}", f"c{(i >> j) % 2}") for i in range(8) for j in (1, 2, 3)]
     model = copy.copy(start).update(rows)
-    assert model._warm_start.has_patterns
     joined = join_responses(start.responses_, tb.Responses.from_rows(rows))
     assert_equal(model, model_of().fit(joined, start=start))
 

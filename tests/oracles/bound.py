@@ -1,4 +1,4 @@
-"""The bound of [eq:bound], term by term, for any q and beliefs: nothing is dropped."""
+"""The bound of [eq:bound], term by term, for any q and parameters: nothing is dropped."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.inference import dirichlet, vb
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference import dirichlet
+from tiebreak.inference.climb import Problem
+from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.tasks import Parameters
 from tiebreak.kernels.layout import Floats
 
 
@@ -28,28 +30,26 @@ class BoundTerms(NamedTuple):
         return float(sum(self))
 
 
-def bound_terms(problem: Problem, q: Floats, beliefs: Beliefs) -> BoundTerms:
+def bound_terms(problem: Problem, q: Floats, parameters: Parameters) -> BoundTerms:
     """Return every term of [eq:bound]."""
-    log_prior, log_table = vb.expected_logs(problem, beliefs)
-    sweeper = problem.open(q)
-    counts, totals = sweeper.tally()
-    log_confusion = log_table.reshape(beliefs.beta.shape)
-    prior = np.broadcast_to(problem.workers.prior, beliefs.beta.shape)
-    value = vb.value_of_tasks(problem, sweeper)
-    of_classes = problem.states.prior
+    alpha, beta = parameters
+    log_prior, log_table = problem.logs(parameters)
+    sweeps = Sweeps(problem, q.copy())
+    codes, (totals,) = sweeps.tally()[:2]
+    log_confusion = log_table.reshape(beta.shape)
+    prior = np.broadcast_to(problem.workers.prior, beta.shape)
+    value = sweeps.value()
+    of_classes = problem.tasks.shares.prior
     return BoundTerms(
         tasks=float(totals @ log_prior),
-        responses=float((counts * log_table).sum()),
+        responses=float((codes * log_table).sum()),
         class_prior=float((of_classes - 1) @ log_prior - dirichlet.log_beta(of_classes)),
         confusion=float(
             ((prior - 1) * log_confusion).sum() - dirichlet.log_beta(prior, axis=1).sum()
         ),
         entropy_tasks=-np.inf if value is None else value,
-        entropy_class_prior=float(
-            dirichlet.log_beta(beliefs.alpha) - (beliefs.alpha - 1) @ log_prior
-        ),
+        entropy_class_prior=float(dirichlet.log_beta(alpha) - (alpha - 1) @ log_prior),
         entropy_confusion=float(
-            dirichlet.log_beta(beliefs.beta, axis=1).sum()
-            - ((beliefs.beta - 1) * log_confusion).sum()
+            dirichlet.log_beta(beta, axis=1).sum() - ((beta - 1) * log_confusion).sum()
         ),
     )

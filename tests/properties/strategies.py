@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
-from tiebreak.inference import vb
+from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import POINT, ClassPrior
-from tiebreak.inference.tasks import mean_field
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByGroup
-from tiebreak.links.graph import LinkCodes, imply
+from tiebreak.links.graph import LinkCodes
 
 
 class Crowd(NamedTuple):
@@ -38,13 +38,6 @@ def to_links(pairs: list[tuple[int, int, bool]]) -> LinkCodes:
 
 def weighted(links: LinkCodes, rng: np.random.Generator) -> LinkCodes:
     return links._replace(weight=rng.uniform(0.1, 3.0, len(links.left)))
-
-
-def groups_of(links: LinkCodes, n_classes: int) -> ByGroup:
-    """Lay out links for mean field, closed where they have no weights."""
-    if links.weight is None:
-        return mean_field.closed_groups(imply(links, n_classes))
-    return mean_field.given_groups(links)
 
 
 @st.composite
@@ -73,22 +66,16 @@ def crowds(draw: st.DrawFn, max_tasks: int = 6, max_classes: int = 3) -> Crowd:
     )
 
 
-def problem_of(crowd: Crowd, backend: Backend = reference) -> vb.Problem:
-    role = vb.roles(crowd.responses.n_tasks, None, None)
-    tasks = vb.lay_out(crowd.responses, role)
+def problem_of(crowd: Crowd, backend: Backend = reference) -> Problem:
     workers = ConfusionMatrices(crowd.confusion_prior, crowd.responses.n_workers)
-    return vb.Problem(tasks, ClassPrior(crowd.class_prior), workers, backend)
+    tasks = Independent(ClassPrior(crowd.class_prior))
+    return Problem(lay_out(crowd.responses), tasks, workers, backend)
 
 
-def point_problem_of(crowd: Crowd, smoothing: float) -> vb.Problem:
+def point_problem_of(crowd: Crowd, smoothing: float) -> Problem:
     """Return Dawid and Skene's problem: counts read as shares."""
     n_classes = crowd.responses.n_classes
     prior = np.full((1, n_classes, n_classes), smoothing)
     workers = ConfusionMatrices(prior, crowd.responses.n_workers, prior, read=POINT)
-    problem = problem_of(crowd)
-    return problem._replace(states=ClassPrior(prior[0, 0], POINT), workers=workers)
-
-
-def with_roles(problem: vb.Problem, gold: GoldCodes | None, linked: object = None) -> vb.Problem:
-    role = vb.roles(problem.tasks.n_tasks, gold, linked)  # type: ignore[arg-type]
-    return problem._replace(tasks=problem.tasks._replace(role=role))
+    tasks = Independent(ClassPrior(prior[0, 0], POINT))
+    return problem_of(crowd)._replace(tasks=tasks, workers=workers)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from properties.strategies import Crowd, crowds, groups_of, problem_of, weighted, with_roles
+from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference import vb
-from tiebreak.inference.known import clamp
-from tiebreak.inference.tasks.mean_field import MeanField
+from tiebreak.inference.climb import FitState, climb
+from tiebreak.inference.known import Known
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax
+from tiebreak.links.graph import imply
 
 METHODS = st.sampled_from(["mv", "ds", "vb", "gold"])
 Row = tuple[Any, Any, Any]
@@ -94,19 +97,15 @@ def test_renaming_renames_the_result(crowd: Crowd, method: str) -> None:
 @settings(max_examples=60)
 @given(crowds(), st.booleans())
 def test_a_compiled_sweep_equals_the_reference(crowd: Crowd, knows: bool) -> None:
-    gold = crowd.gold if knows else None
-    linked = crowd.links.left if len(crowd.links.left) else None
-    problem = with_roles(problem_of(crowd), gold, linked)
-    q = clamp(vb.majority(problem.tasks, problem.n_classes), gold)
-    logs = vb.expected_logs(problem, vb.implied_beliefs(problem, q))
-    ours, theirs = q.copy(), q.copy()
-    u, v = np.zeros_like(q), np.zeros_like(q)
-    found = compiled.sweep_tasks(ours, u, problem.tasks, *logs)
-    expected = reference.sweep_tasks(theirs, v, problem.tasks, *logs)
-    assert np.abs(ours - theirs).max() < 1e-12
-    is_linked = problem.tasks.role == 1
-    assert np.abs(u[is_linked] - v[is_linked]).max(initial=0.0) < 1e-12
-    for one, other in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
+    known = Known.of(crowd.gold if knows else None)
+    problem = known.on(problem_of(crowd))
+    q = known.clamp(problem.votes())
+    logs = problem.logs(problem.implied(q.copy()))
+    swept = []
+    for backend in (compiled, reference):
+        sweeper = backend.open(problem.rows, q.copy())
+        swept.append((*sweeper.sweep(logs), sweeper.q()))
+    for one, other in zip(*swept, strict=True):
         assert np.abs(one - other).max() < 1e-12 * (1 + np.abs(other).max())
 
 
@@ -122,17 +121,18 @@ def test_compiled_link_updates_equal_the_reference(
 ) -> None:
     if not len(crowd.links.left):
         return
-    links = weighted(crowd.links, np.random.default_rng(2)) if weigh else crowd.links
-    groups = groups_of(links, crowd.responses.n_classes)
-    role = vb.roles(crowd.responses.n_tasks, None, groups.task)
     rng = np.random.default_rng(3)
+    weight = rng.uniform(0.1, 3.0, crowd.links.n_links) if weigh else None
+    links = crowd.links._replace(weight=weight)
+    implied = imply(links, crowd.responses.n_classes)
     u = rng.normal(0, 1, (crowd.responses.n_tasks, crowd.responses.n_classes))
-    start = softmax(u)
     results = []
     for backend in (reference, compiled):
-        q = start.copy()
-        step = MeanField(groups, strength, role, backend, schedule).update(q, u)
-        results.append((q, step.change, step.value))
+        options = tb.MeanFieldOptions(schedule=schedule)
+        tasks: Any = with_mean_field(problem_of(crowd, backend), implied, options)[0].tasks
+        own = u[tasks.own.at]
+        found = replace(tasks, strength=strength).infer((), own, softmax(own), None)
+        results.append((found.q, found.value))
     for one, other in zip(*results, strict=True):
         assert np.abs(np.asarray(one) - np.asarray(other)).max() < 1e-12 * (1 + np.abs(other).max())
 
@@ -143,7 +143,7 @@ def test_whole_fits_of_both_backends_agree(crowd: Crowd) -> None:
     fits = []
     for backend in (reference, compiled):
         problem = problem_of(crowd, backend)
-        fits.append(vb.ascend(problem, vb.majority(problem.tasks, problem.n_classes)).q)
+        fits.append(climb(problem, FitState(q=problem.votes())).q)
     assert np.abs(fits[0] - fits[1]).max() < 1e-8
 
 
@@ -157,4 +157,4 @@ def test_one_and_two_threads_give_the_same_bits(n_classes: int) -> None:
     assert (fits[0].probabilities_ == fits[1].probabilities_).all()
     assert (fits[0].confusion_ == fits[1].confusion_).all()
     assert fits[0].bounds_ == fits[1].bounds_
-    assert len(vb.lay_out(crowd.responses, np.zeros(100_000, np.int8)).edges) > 3
+    assert len(lay_out(crowd.responses).edges) > 3

@@ -21,21 +21,22 @@ from tiebreak.estimators.committee import (
     Opinion,
 )
 from tiebreak.estimators.gold_stage import GoldStage
-from tiebreak.estimators.publishing import Fitted
-from tiebreak.inference import dirichlet, stages, vb
-from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
+from tiebreak.inference import calibration, dirichlet, stages
+from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
+from tiebreak.inference.climb import FitState, Problem, climb
 from tiebreak.inference.dirichlet import FIXED
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.known import clamp
-from tiebreak.inference.tasks.coupling import fit as exact_links
+from tiebreak.inference.known import Known
+from tiebreak.inference.rows import Rows, lay_out, rows_of
+from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.vb import Fit, Patterns, Problem, Run
 from tiebreak.inference.workers import PLAIN, CrowdModel
-from tiebreak.kernels.arrays import likeliest
+from tiebreak.kernels.arrays import likeliest, majority
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
+from tiebreak.links.graph import Implications
 from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
 from tiebreak.wording import counted, first_few
 
@@ -133,43 +134,57 @@ class Auto(BayesEstimator):
         inputs = self._read_inputs(responses, links, gold)
         crowd = inputs.responses
         n_classes = crowd.n_classes
-        rows = stages.patterns_of(inputs, vb.lay_out(crowd), None)
-        by_row = stages.to_patterns(inputs, rows)
-        implied = by_row.implied if n_classes > 1 else None
+        rows = rows_of(inputs)
+        gold = rows.gold(inputs.gold_codes)
+        implied = rows.implied(inputs.implied) if n_classes > 1 else None
         units = committee.join_must_linked(rows, implied, n_classes)
 
         # Ask every member; nobody hears known labels.
         near = self._plain_problem(PLAIN, units, inputs)
-        model = CrowdModel(near.states, near.workers)
-        step = vb.implied_beliefs(near, vb.majority(near.tasks, n_classes))
-        said = {VOTES: committee.by_votes(near.tasks, n_classes), **committee.by_step(near, step)}
+        model = CrowdModel(near.tasks.shares, near.workers)
+        step = near.implied(near.votes())
+        said = {VOTES: committee.by_votes(near.rows, n_classes), **committee.by_step(near, step)}
         opinions = {name: Opinion(name, 1.0, model, step) for name in said}
         opinions[VOTES] = Opinion(VOTES, 1.0, None, None)
         whole = self._plain_problem(PLAIN, rows, inputs)
-        run = Run(vb.majority(rows.tasks, n_classes), step, [], 0, converged=True)
+        state = FitState(whole.votes(), step, converged=True)
         if KINDS in names:
             whole = self._plain_problem("kinds", rows, inputs)
-            run, q = self._fit_to_end(whole, by_row, options)
-            said[KINDS] = units.to_patterns(q)
-            codes = by_row.link_codes
-            share_linked = 0.0 if codes is None else len(codes.tasks()) / crowd.n_tasks
+            state, q = self._fit_to_end(whole, implied, gold, options)
+            said[KINDS] = units.to_rows(q)
+            share_linked = 0.0 if implied is None else len(implied.given.tasks()) / crowd.n_tasks
             weight = committee.weight_of_kinds(share_linked)
-            of_kinds = CrowdModel(whole.states, whole.workers)
-            opinions[KINDS] = Opinion(KINDS, weight, of_kinds, run.beliefs)
+            of_kinds = CrowdModel(whole.tasks.shares, whole.workers)
+            alpha, *_, beta = state.parameters
+            opinions[KINDS] = Opinion(KINDS, weight, of_kinds, (alpha, beta))
         heard = [opinions[name] for name in names]
         p = committee.pool(said, {each.name: each.weight for each in heard})
 
         stage = None
-        if by_row.gold_codes is not None:
-            end = vb.ascend(near, vb.majority(near.tasks, n_classes), **self._stopping._asdict())
-            said[VB] = committee.by_model(near, end.beliefs, self.dependence)
-            heard.append(Opinion(VB, 0.0, model, end.beliefs))
+        if gold is not None:
+            end = climb(near, FitState(q=near.votes()), self._stopping).parameters
+            assert end is not None  # every end has some
+            said[VB] = committee.by_model(near, end, self.dependence)
+            heard.append(Opinion(VB, 0.0, model, end))
             of_each = [p, *(said[each.name] for each in heard if each.name != VOTES)]
-            stage = _learn(of_each, near, _of_units(by_row.gold_codes, units), crowd)
-            p = stage.probabilities(of_each, near.tasks, near.backend)
+            stage = _learn(of_each, near, _of_units(gold, units), crowd)
+            p = stage.probabilities(of_each, near.rows, near.backend)
 
-        found = self._join(p, whole, run, units, by_row, options)
-        self._publish_fit(found, inputs, by_row, rows)
+        # From the pool on the stages are those of every fit.
+        plain = self._plain_problem(PLAIN, rows, inputs)
+        problem, scored = self._join(p, whole, state, units, gold, implied, options)
+        implied_by_q = plain.implied(scored.q)
+        known = Known.of(gold)
+        end_state = state._replace(parameters=implied_by_q, q=scored.q)
+        fitted = Fitted(inputs, rows, gold, implied, plain, implied_by_q, problem, known, end_state)
+        self.ran_on_ = where(plain.backend)
+        # Not what scaled these probabilities, which nothing does: what decisions and routes expect
+        # of one more vote, and of errors that nobody can see without gold.
+        self.calibration_ = Calibration(self.dependence)
+        self.class_prior_ = plain.tasks.shares.mean(implied_by_q[0])
+        self.confusion_ = plain.confusion(implied_by_q)
+        publishing.publish_scored(self, fitted, scored)
+        publishing.note_doubts(fitted, self.labels_, self.dependence)
         self._opinions = tuple(heard)
         self._gold_stage = stage
         labels = {name: rows.to_tasks(units.to_tasks(likeliest(said[name])[0])) for name in names}
@@ -178,66 +193,50 @@ class Auto(BayesEstimator):
         return self
 
     def _fit_to_end(
-        self, problem: Problem, by_row: Inputs, options: ExactLinkOptions
-    ) -> tuple[Run, Floats]:
+        self,
+        problem: Problem,
+        implied: Implications | None,
+        gold: GoldCodes | None,
+        options: ExactLinkOptions,
+    ) -> tuple[FitState, Floats]:
         """Fit to responses and links; return class probabilities by row too."""
-        q = vb.majority(problem.tasks, problem.n_classes)
-        run = vb.ascend(problem, q, **self._stopping._asdict())
-        implied = by_row.implied
-        if implied is None or problem.n_classes < 2:
-            return run, vb.class_probabilities(problem, run.q)
-        if by_row.gold_codes is not None:  # what follows from links without known labels
-            links = implied.given
-            firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
-            implied = link_graph.imply(links, problem.n_classes, firm=firm)
-        given = (implied, options, self._stopping, Honesty("none", self.dependence))
-        found = exact_links.fit(problem, run, run.beliefs, *given)
-        return found.run, found.q
+        state = climb(problem, FitState(q=problem.votes()), self._stopping)
+        if implied is not None:
+            if gold is not None:  # what follows from links without known labels
+                links = implied.given
+                firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
+                implied = link_graph.imply(links, problem.n_classes, firm=firm)
+            how = FitOptions(self._stopping, CalibrationOptions("none", self.dependence), options)
+            begin = Start(state)
+            problem, state, _ = stages.fit_links(problem, state, implied, options, begin, how)
+        return state, calibration.probabilities(problem, state, None)[0]
 
     def _join(
         self,
         p: Floats,
         whole: Problem,
-        run: Run,
-        units: Patterns,
-        by_row: Inputs,
+        state: FitState,
+        units: Rows,
+        gold: GoldCodes | None,
+        implied: Implications | None,
         options: ExactLinkOptions,
-    ) -> Fit:
-        """Join the pool by links; `whole` ended in `run`."""
-        implied = by_row.implied
-        if implied is None or p.shape[1] < 2:
-            q = clamp(np.array(units.to_tasks(p)), by_row.gold_codes)
-            return Fit(run._replace(q=q), q)
-        scores = np.log(np.maximum(units.to_tasks(p), 1e-300))
-        if units.representative is not None:
+    ) -> tuple[Problem, Scored]:
+        """Join the pool by links, and decode; `whole` ended in `state`."""
+        q = units.to_tasks(p)
+        if implied is None:
+            q = Known.of(gold).clamp(np.array(q))
+            return whole, Scored(q=q, label=likeliest(q)[0])
+        scores = np.log(np.maximum(q, 1e-300))
+        if units.first is not None:
             is_first = np.zeros(len(scores), dtype=bool)
-            is_first[units.representative] = True
+            is_first[units.first] = True
             scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
-        return exact_links.fit_scores(whole, run, scores, implied, options, self._stopping)
-
-    def _publish_fit(self, found: Fit, inputs: Inputs, by_row: Inputs, rows: Patterns) -> None:
-        """Label tasks, and see workers by the probabilities."""
-        plain = self._plain_problem(PLAIN, rows, inputs)
-        beliefs = vb.implied_beliefs(plain, found.q)
-        label, _ = likeliest(found.q)
-        if found.decoded is not None:
-            label[found.decoded.task] = found.decoded.label
-        self.ran_on_ = where(plain.backend)
-        # Not what scaled these probabilities, which nothing does: what decisions and routes expect
-        # of one more vote, and of errors that nobody can see without gold.
-        self.calibration_ = Calibration(self.dependence)
-        self.class_prior_ = plain.states.mean(beliefs.alpha)
-        self.confusion_ = vb.confusion(plain, beliefs)
-        fitted = Fitted(inputs, by_row, plain, rows, beliefs, found)
-        publishing.publish_run(self, fitted)
-        self._publish(inputs, rows.to_tasks(found.q), rows.to_tasks(label))
-        publishing.note_broken(self, found)
-        publishing.note_doubts(fitted, self.labels_, self.dependence)
+        return stages.join_scores(whole, state, scores, implied, options, self._stopping)
 
     def _publish_members(self, labels: dict[str, Codes], inputs: Inputs) -> None:
         """Say what each member would do alone, how the labels differ from the vote, and why."""
         crowd = inputs.responses
-        votes = vb.majority(vb.lay_out(crowd), crowd.n_classes)
+        votes = majority(lay_out(crowd), crowd.n_classes)
         weight = {each.name: each.weight for each in self._opinions}
         total = sum(weight.values())
         differs = {name: committee.differs_from_votes(votes, of) for name, of in labels.items()}
@@ -282,12 +281,12 @@ def _learn(opinions: list[Floats], near: Problem, known: GoldCodes, crowd: Respo
             f"All gold is {crowd.classes[int(seen[0])]!r}: it says how sure to be, and nothing of "
             "workers or other classes. Label tasks of other classes too."
         )
-    knows_shares = getattr(near.states, "read", None) == FIXED
-    return gold_stage.learn(opinions, near.tasks, known, knows_shares=knows_shares)
+    knows_shares = near.tasks.shares.read == FIXED
+    return gold_stage.learn(opinions, near.rows, known, knows_shares=knows_shares)
 
 
-def _of_units(gold: GoldCodes, units: Patterns) -> GoldCodes:
+def _of_units(gold: GoldCodes, units: Rows) -> GoldCodes:
     """Return known units, each once and in order: that of gold is nothing."""
-    task = gold.task if units.pattern is None else units.pattern[gold.task]
+    task = gold.task if units.row is None else units.row[gold.task]
     unit, first = np.unique(task, return_index=True)
     return GoldCodes(unit.astype(np.int32), gold.label[first])

@@ -23,22 +23,24 @@ from tiebreak.errors import (
     note,
     warn,
 )
-from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.climb import Problem, Stopping
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.stages import q_from
-from tiebreak.inference.vb import Patterns, Problem, Stopping
+from tiebreak.inference.known import GoldWeight, weight_of_known
+from tiebreak.inference.rows import Rows
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import (
     CrowdFacts,
     WorkerModel,
+    Workers,
     crowd_model,
     has_subtypes,
     require_model,
 )
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links, OnContradiction
 from tiebreak.links.graph import violated
 from tiebreak.options import (
@@ -308,31 +310,44 @@ class BayesEstimator(Estimator):
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
 
-    def _plain_problem(
-        self, worker_model: WorkerModel, patterns: Patterns, inputs: Inputs
-    ) -> Problem:
+    def _plain_problem(self, worker_model: WorkerModel, rows: Rows, inputs: Inputs) -> Problem:
         """Set up plain VB: no links, nothing known."""
-        crowd = inputs.responses
-        there = inputs.elsewhere
-        choose = choose_backend if there is None else there.backend
-        n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
-        return Problem(
-            patterns.tasks,
-            *crowd_model(
-                worker_model,
-                CrowdFacts.of_responses(
-                    crowd,
-                    self.confusion_prior,
-                    self.class_prior,
-                    self.trust,
-                    None if there is None else there.answers,
-                ),
-            ),
-            choose(self.backend, len(patterns.tasks.code), n_linked),
-            self.n_threads or default_threads(),
-            copies=patterns.copies,
-            elsewhere=there,
+        remote = inputs.remote
+        crowd = CrowdFacts.of_responses(
+            inputs.responses,
+            self.confusion_prior,
+            self.class_prior,
+            self.trust,
+            None if remote is None else remote.answers,
         )
+        states, workers = crowd_model(worker_model, crowd)
+        return problem_on(self, inputs, rows, Independent(states), workers)
+
+
+def problem_on(
+    model: Any, inputs: Inputs, rows: Rows, tasks: Independent, workers: Workers
+) -> Problem:
+    """Return a problem on the backend that an estimator's options choose."""
+    choose = choose_backend if inputs.remote is None else inputs.remote.backend
+    n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
+    return Problem(
+        rows.laid,
+        tasks,
+        workers,
+        choose(model.backend, len(rows.laid.code), n_linked),
+        model.n_threads or default_threads(),
+        copies=rows.copies,
+    )
+
+
+def weight_of_gold(gold_weight: GoldWeight, inputs: Inputs) -> Floats | None:
+    """Return how often known tasks count, (n_workers, n_classes); None: once for everyone."""
+    if inputs.gold_codes is None:
+        return None
+    remote, crowd = inputs.remote, inputs.responses
+    counts = crowd.weigh_labels() if remote is None else remote.answers.counts
+    has_links = inputs.link_codes is not None
+    return weight_of_known(gold_weight, counts.sum(axis=1), crowd.n_classes, has_links=has_links)
 
 
 def _same(value: object, default: object) -> bool:
@@ -359,14 +374,6 @@ def normalise(counts: Floats, n_workers: int) -> Floats:
     )
 
 
-def start_from_model(start: Any, responses: Responses, tasks: ByTask) -> Floats:
-    """Return where a fitted model leaves the tasks of these responses."""
-    require_fitted(start)
-    former = start.responses_
-    votes = vb.majority(tasks, responses.n_classes)
-    return q_from(former, start.probabilities_, responses, votes)
-
-
 def require_fitted(start: Any) -> None:
     """Refuse a start that is not a fitted model."""
     if not isinstance(start, Estimator):
@@ -391,7 +398,7 @@ def check_options(model: VariationalBayes) -> None:
             f"got {model.link_options!r}."
         )
     if isinstance(model.calibrate, bool):
-        note(f"calibrate={model.calibrate} is now calibrate={model._honesty.mode!r}.")
+        note(f"calibrate={model.calibrate} is now calibrate={model._calibration_options.mode!r}.")
     else:
         require_word("calibrate", model.calibrate, CALIBRATIONS)
     if isinstance(model.link_options, MeanFieldOptions) and has_subtypes(model.worker_model):

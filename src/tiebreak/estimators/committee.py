@@ -21,12 +21,14 @@ import numpy as np
 
 from tiebreak.data import Responses
 from tiebreak.errors import OptionError
-from tiebreak.inference import calibration, vb
+from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.vb import Beliefs, Patterns, Problem
+from tiebreak.inference.climb import Problem
+from tiebreak.inference.rows import Rows, lay_out
+from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import majority, softmax
 from tiebreak.kernels.layout import FREE, TIED, ByTask, Floats, total_weights
 from tiebreak.links.graph import Implications
 from tiebreak.wording import counted
@@ -82,7 +84,7 @@ class Opinion(NamedTuple):
     name: str
     weight: float  # in the pool; 0: heard by the stage of gold alone
     model: CrowdModel | None  # None: votes
-    beliefs: Beliefs | None
+    parameters: Parameters | None  # (α, β)
 
 
 def require_members(names: object) -> tuple[str, ...]:
@@ -96,10 +98,10 @@ def require_members(names: object) -> tuple[str, ...]:
     return tuple(name for name in MEMBERS if name in given)
 
 
-def join_must_linked(patterns: Patterns, implied: Implications | None, n_classes: int) -> Patterns:
-    """Return tasks with those that must be one class as one; its "patterns" are such units."""
-    tasks = patterns.tasks
-    alone = Patterns(tasks, patterns.copies)
+def join_must_linked(rows: Rows, implied: Implications | None, n_classes: int) -> Rows:
+    """Return rows with those that must be one class as one; its "tasks" are the rows given."""
+    tasks = rows.laid
+    alone = Rows(tasks, rows.copies)
     if implied is None or implied.closure.n_groups == len(implied.task):
         return alone
     first = np.arange(tasks.n_tasks)
@@ -113,27 +115,29 @@ def join_must_linked(patterns: Patterns, implied: Implications | None, n_classes
     weight = None if tasks.weight is None else tasks.weight[order]
     role = np.full(len(representative), FREE, dtype=np.int8)
     joined = layout.lay_out(start, tasks.code[order], role, tasks.n_codes, n_classes, weight)
-    copies = None if patterns.copies is None else patterns.copies[representative]
-    return Patterns(joined, copies, unit.astype(np.int32), representative.astype(np.int32))
+    copies = None if rows.copies is None else rows.copies[representative]
+    return Rows(joined, copies, unit.astype(np.int32), representative.astype(np.int32))
 
 
 def by_votes(tasks: ByTask, n_classes: int) -> Floats:
     """Return (v + 1/K) / (s + 1): shares of votes, drawn to even ones by one vote."""
     total = total_weights(tasks.start, tasks.weight)[:, None]
-    shares = vb.majority(tasks, n_classes)
+    shares = majority(tasks, n_classes)
     return np.asarray((total * shares + 1.0 / n_classes) / (total + 1.0))
 
 
-def by_step(problem: Problem, beliefs: Beliefs) -> dict[str, Floats]:
+def by_step(problem: Problem, parameters: Parameters) -> dict[str, Floats]:
     """Return what the step says of each task, with class shares learnt and with even ones."""
-    log_shares, table = vb.expected_logs(problem, beliefs)
-    scores = problem.backend.score_tasks(problem.tasks, np.zeros(problem.n_classes), table)
+    log_shares, table = problem.logs(parameters)
+    scores = problem.backend.score_tasks(problem.rows, np.zeros(problem.n_classes), table)
     return {FIRST_STEP: softmax(scores + log_shares), EVEN: softmax(np.array(scores))}
 
 
-def by_model(problem: Problem, beliefs: Beliefs, dependence: float = 0.0) -> Floats:
-    """Return what a model that was fitted to the end says of each task, honest by `dependence`."""
-    return calibration.probabilities(problem, beliefs, Calibration(dependence))
+def by_model(problem: Problem, parameters: Parameters, dependence: float = 0.0) -> Floats:
+    """Return what a model that was fitted to the end says of each row, scaled by `dependence`."""
+    scale = Calibration(dependence).scale(calibration.n_responses(problem.rows))
+    given = problem.n_classes, problem.backend, problem.n_threads
+    return calibration.probabilities_by(problem.logs(parameters), problem.rows, scale, *given)
 
 
 def weight_of_kinds(share_linked: float) -> float:
@@ -162,8 +166,8 @@ def vote_of_each(responses: Responses) -> layout.Codes:
     >>> vote_of_each(Responses.from_rows(said)).tolist()
     [0, -1]
     """
-    tasks = vb.lay_out(responses)
-    shares = vb.majority(tasks, responses.n_classes)
+    tasks = lay_out(responses)
+    shares = majority(tasks, responses.n_classes)
     top = shares >= shares.max(axis=1, keepdims=True) - TIED
     return np.where(top.sum(axis=1) == 1, top.argmax(axis=1), -1).astype(np.int32)
 

@@ -8,17 +8,24 @@ from typing import Any, Self
 import numpy as np
 
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import Estimator, refuse_links, start_from_model
-from tiebreak.inference import vb
+from tiebreak.estimators.base import (
+    Estimator,
+    problem_on,
+    refuse_links,
+    require_fitted,
+    weight_of_gold,
+)
+from tiebreak.inference import stages
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.known import GoldWeight, clamp, weight_of_known
-from tiebreak.inference.stages import patterns_of
-from tiebreak.inference.vb import Patterns, Problem, Stopping, lay_out
+from tiebreak.inference.known import GoldWeight, Known
+from tiebreak.inference.rows import Rows, rows_of
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
 from tiebreak.inference.workers.coin import Coins
-from tiebreak.kernels.arrays import default_threads
-from tiebreak.kernels.contract import choose_backend, where
+from tiebreak.kernels.arrays import majority
+from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import AUTO, check_common
 
@@ -80,7 +87,10 @@ class DawidSkene(Estimator):
         self._check(links, start)
         inputs = read_and_check_inputs(responses, None, gold)
         crowd = inputs.responses
-        q = None if start is None else start_from_model(start, crowd, lay_out(crowd))
+        q = None
+        if start is not None:
+            require_fitted(start)
+            q = stages.q_of_model(start, crowd)
         self._fit_inputs(inputs, q)
         labels = self.labels_.label
         has_collapsed = publishing.note_odd_labels(inputs, self.probabilities_, None, labels)
@@ -100,23 +110,23 @@ class DawidSkene(Estimator):
     def _fit_inputs(self, inputs: Inputs, q: Floats | None) -> Floats:
         """Fit from q, None: from the votes; return where q ended."""
         crowd = inputs.responses
-        patterns = patterns_of(inputs, lay_out(crowd), q)
-        q = vb.majority(patterns.tasks, crowd.n_classes) if q is None else patterns.mean(q)
-        problem = self._problem(patterns, inputs)
-        gold = patterns.gold(inputs.gold_codes)
+        rows = rows_of(inputs, q)
+        q = majority(rows.laid, crowd.n_classes) if q is None else rows.mean(q)
+        known = Known.of(rows.gold(inputs.gold_codes), weight_of_gold(self.gold_weight, inputs))
+        problem = self._problem(rows, inputs)
         stopping = Stopping(self.tol, self.max_iter, self.accelerate)
-        run = vb.ascend(vb.with_known(problem, gold), clamp(q, gold), **stopping._asdict())
-        self.class_prior_ = problem.states.mean(run.beliefs.alpha)
-        self.confusion_ = problem.workers.confusion(run.beliefs.beta)
-        self.bounds_ = run.bounds
-        self.n_iter_ = run.n_sweeps
-        self.converged_ = run.converged
-        if inputs.elsewhere is None:
+        state = climb(known.on(problem), FitState(q=known.clamp(q)), stopping)
+        self.class_prior_ = problem.tasks.shares.mean(state.parameters[0])
+        self.confusion_ = problem.confusion(state.parameters)
+        self.bounds_ = list(state.bounds)
+        self.n_iter_ = state.n_sweeps
+        self.converged_ = state.converged
+        if inputs.remote is None:
             self.ran_on_ = where(problem.backend)
-        self._publish(inputs, patterns.to_tasks(run.q))
-        return run.q
+        self._publish(inputs, rows.to_tasks(state.q))
+        return state.q
 
-    def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
+    def _problem(self, rows: Rows, inputs: Inputs) -> Problem:
         """Set up maximum likelihood: counts with smoothing, read as shares ([eq:ds-counts])."""
         crowd = inputs.responses
         n_classes = crowd.n_classes
@@ -126,22 +136,5 @@ class DawidSkene(Estimator):
             right = n_classes * self.smoothing
             both = np.array([[right, (n_classes - 1) * right]])
             workers = Coins(both, crowd.n_workers, both, n_classes, POINT)
-        there = inputs.elsewhere
-        choose = choose_backend if there is None else there.backend
-        weight = weight_of_known(
-            self.gold_weight,
-            patterns.gold(inputs.gold_codes),
-            patterns,
-            n_classes,
-            n_given=None if there is None else there.n_given,
-        )
-        return Problem(
-            patterns.tasks,
-            ClassPrior(smoothing[0, 0], POINT),
-            workers,
-            choose(self.backend, len(patterns.tasks.code), 0),
-            self.n_threads or default_threads(),
-            copies=patterns.copies,
-            gold_weight=weight,
-            elsewhere=there,
-        )
+        tasks = Independent(ClassPrior(smoothing[0, 0], POINT))
+        return problem_on(self, inputs, rows, tasks, workers)

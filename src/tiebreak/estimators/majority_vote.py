@@ -7,10 +7,10 @@ from typing import Any, Self
 
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator, normalise, refuse_links
-from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs, read_and_check_inputs
-from tiebreak.inference.known import clamp
-from tiebreak.kernels.arrays import default_threads
+from tiebreak.inference.known import Known
+from tiebreak.inference.rows import lay_out
+from tiebreak.kernels.arrays import default_threads, majority
 from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import check_common
@@ -51,10 +51,10 @@ class MajorityVote(Estimator):
     def _fit_inputs(self, inputs: Inputs, q: None = None) -> Floats:
         """Count the votes; return where q is. There is nothing to start from."""
         crowd = inputs.responses
-        there = inputs.elsewhere
-        tasks = vb.lay_out(crowd, vb.roles(crowd.n_tasks, inputs.gold_codes, None))
-        shares = clamp(vb.majority(tasks, crowd.n_classes), inputs.gold_codes)
-        choose = choose_backend if there is None else there.backend
+        remote = inputs.remote
+        tasks = lay_out(crowd)
+        shares = Known.of(inputs.gold_codes).clamp(majority(tasks, crowd.n_classes))
+        choose = choose_backend if remote is None else remote.backend
         backend = choose(self.backend, crowd.n_responses, 0)
         sweeper = backend.open(tasks, shares, self.n_threads or default_threads())
         counts, totals = sweeper.tally()
@@ -64,7 +64,7 @@ class MajorityVote(Estimator):
         self.bounds_ = []
         self.n_iter_ = 0
         self.converged_ = True
-        if there is None:
+        if remote is None:
             self.ran_on_ = where(backend)
         self._publish(inputs, shares)
         return shares

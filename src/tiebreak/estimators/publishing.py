@@ -7,7 +7,7 @@ chance is no explanation.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import bdtr, rel_entr
@@ -17,21 +17,18 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.errors import note
-from tiebreak.inference import calibration, vb
+from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.stages import WarmStart
-from tiebreak.inference.vb import Beliefs, Fit, Patterns, PlainBeliefs, Problem
-from tiebreak.inference.workers import CrowdModel
-from tiebreak.kernels.arrays import likeliest, softmax
+from tiebreak.inference.stages import Fitted, Scored
+from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
-from tiebreak.kernels.layout import ByTask, Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.estimators.auto import Auto
     from tiebreak.estimators.variational_bayes import VariationalBayes
-    from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
 
 TASKS_AT_ONCE = 1 << 16
 SHOWN_GROUPS = 5  # in a note
@@ -50,128 +47,75 @@ LEAST_ERRORS = 5  # of the crowd on gold
 NAMED = 3  # workers or classes named in a note
 
 
-class Fitted(NamedTuple):
-    """A fit with what it was fitted to: by task, and by pattern where patterns were found."""
-
-    inputs: Inputs
-    by_pattern: Inputs
-    problem: Problem
-    patterns: Patterns
-    plain: Beliefs  # of plain VB
-    found: Fit
-
-
-def end_of(fitted: Fitted, plain: PlainBeliefs, tasks: ByTask, worker_model: str) -> WarmStart:
-    """Return where a fit ended, as the start of a later one; `tasks` is how all responses lie."""
-    run = fitted.found.run
-    return WarmStart(
-        fitted.inputs.responses,
-        tasks,
-        Beliefs(*plain),
-        fitted.patterns.to_tasks(run.q),
-        vb.added(fitted.problem, run.beliefs),
-        worker_model,
-        has_patterns=fitted.patterns.pattern is not None,
-        plain_logs=plain.logs,
-    )
-
-
-def publish(model: VariationalBayes, fitted: Fitted) -> None:
+def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     """Set the attributes of a model that end in an underscore, and raise the notes."""
-    problem = fitted.problem
+    problem = fitted.plain
     model.ran_on_ = where(problem.backend)
-    publish_learnt(model, fitted)
+    publish_learnt(model, fitted, scored)
     has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
     is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
     if is_plain and not has_collapsed:
         from tiebreak.inference import near_modes
 
         crowd = fitted.inputs.responses
-        run = fitted.found.run
-        near_modes.note_near_mode(problem, run, crowd, model._stopping, model.dependence)
+        given = (fitted.state, crowd, model._stopping, model.dependence)
+        near_modes.note_near_mode(problem, *given)
 
 
-def publish_learnt(model: VariationalBayes, fitted: Fitted) -> None:
+def publish_learnt(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     """Set what was learnt of workers, classes, links and the tasks here."""
-    problem = fitted.problem
-    found = fitted.found
-    run = found.run
-    model._crowd_model = CrowdModel(problem.states, problem.workers)
-    model._beliefs = run.beliefs
-    model.class_prior_ = problem.states.mean(run.beliefs.alpha)
-    model.confusion_ = vb.confusion(problem, run.beliefs)
-    publish_run(model, fitted)
-    model.calibration_ = found.calibration
-    model.link_strength_ = found.link_strength
-    model.link_grid_ = found.link_grid
-    model.uncertain_groups_ = uncertain_groups(fitted)
-    model.link_errors_ = link_errors(fitted)
-    model._publish(fitted.inputs, *label_tasks(fitted))
-    note_broken(model, found)
+    problem, state, found = fitted.plain, fitted.state, scored.found
+    model.class_prior_ = problem.tasks.shares.mean(state.parameters[0])
+    model.confusion_ = problem.confusion(state.parameters)
+    model.calibration_ = found["calibration_"]
+    model.link_strength_ = found.get("link_strength_")
+    model.link_grid_ = found.get("link_grid_")
+    model.uncertain_groups_ = uncertain_groups(fitted, found.get("uncertain", ()))
+    model.link_errors_ = None
+    if found.get("rates") is not None:
+        from tiebreak.inference.tasks.coupling.link_errors import errors_by_source
+
+        model.link_errors_ = errors_by_source(fitted.inputs.links, found["rates"])
+    publish_scored(model, fitted, scored)
     note_uncertain(model.uncertain_groups_)
 
 
-def publish_run(model: VariationalBayes | Auto, fitted: Fitted) -> None:
-    """Set how the ascent went, and what it found of links."""
-    run = fitted.found.run
-    model.bounds_ = run.bounds
-    model.n_iter_ = run.n_sweeps
-    model.converged_ = run.converged
-    model.link_report_ = fitted.found.link_report
-    model.doubtful_links_ = doubtful_links(fitted)
+def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Scored) -> None:
+    """Set labels, how the fit went, and what it found of links."""
+    state, found, rows = fitted.state, scored.found, fitted.rows
+    model.bounds_ = list(state.bounds)
+    model.n_iter_ = state.n_sweeps
+    model.converged_ = state.converged
+    model.link_report_ = found.get("link_report_")
+    model.doubtful_links_ = None
+    if fitted.implied is not None and found.get("wrong") is not None:
+        from tiebreak.inference.tasks.coupling.link_errors import suspect_links
+
+        codes = fitted.implied.given
+        model.doubtful_links_ = suspect_links(fitted.inputs.links, codes, found["wrong"])
+    top = _probability_of(scored.label, scored.q)
+    by_task = (rows.to_tasks(each) for each in (scored.q, scored.label, top))
+    model._publish(fitted.inputs, *by_task)
+    if found.get("is_decoded"):
+        note_broken(model)
 
 
-def label_tasks(fitted: Fitted) -> tuple[Floats, Codes, Floats]:
-    """Return calibrated probabilities, and each task's label with its own.
-
-    The label is by what the model believes, as scaling must not break ties.
-    """
-    problem = fitted.problem
-    found = fitted.found
-    label, _ = likeliest(vb.class_probabilities(problem, found.run.q))
-    if found.decoded is not None:
-        task, decoded = found.decoded
-        label[task] = decoded
+def _probability_of(label: Codes, q: Floats) -> Floats:
+    """Return the probability of each row's label."""
     top = np.empty(len(label))
-    first = np.arange(TASKS_AT_ONCE) * problem.n_classes
+    first = np.arange(TASKS_AT_ONCE) * q.shape[1]
     for low in range(0, len(label), TASKS_AT_ONCE):  # places take more memory than q
-        q = found.q[low : low + TASKS_AT_ONCE]
-        place = first[: len(q)] + label[low : low + TASKS_AT_ONCE]
-        np.take(q.reshape(-1), place, out=top[low : low + TASKS_AT_ONCE], mode="clip")
-    to_tasks = fitted.patterns.to_tasks
-    return to_tasks(found.q), to_tasks(label), to_tasks(top)
+        some = q[low : low + TASKS_AT_ONCE]
+        place = first[: len(some)] + label[low : low + TASKS_AT_ONCE]
+        np.take(some.reshape(-1), place, out=top[low : low + TASKS_AT_ONCE], mode="clip")
+    return top
 
 
-def doubtful_links(fitted: Fitted) -> DoubtfulLinks | None:
-    """Return the soft links that are more likely wrong than right."""
-    codes = fitted.by_pattern.link_codes
-    wrong = fitted.found.wrong
-    if codes is None or wrong is None or not wrong.any():  # no links, or all are hard
-        return None
-    from tiebreak.inference.tasks.coupling.link_errors import suspect_links
-
-    return suspect_links(fitted.inputs.links, codes, wrong)
-
-
-def link_errors(fitted: Fitted) -> LinkErrors | None:
-    """Return the learnt error rates of links, by source."""
-    if fitted.found.rates is None:
-        return None
-    from tiebreak.inference.tasks.coupling.link_errors import errors_by_source
-
-    return errors_by_source(fitted.inputs.links, fitted.found.rates)
-
-
-def uncertain_groups(fitted: Fitted) -> list[list[Hashable]]:
-    """Return groups of linked tasks whose class another mode has otherwise."""
-    if not fitted.found.uncertain:
-        return []
-    pattern = fitted.patterns.to_tasks(np.arange(len(fitted.found.run.q)))
+def uncertain_groups(fitted: Fitted, groups: tuple[Codes, ...]) -> list[list[Hashable]]:
+    """Return the tasks of linked groups whose class another mode has otherwise."""
+    rows = fitted.rows.to_tasks(np.arange(fitted.rows.laid.n_tasks))
     ids = fitted.inputs.responses.tasks
-    return [
-        [ids[int(task)] for task in np.flatnonzero(np.isin(pattern, group))]
-        for group in fitted.found.uncertain
-    ]
+    return [[ids[int(task)] for task in np.flatnonzero(np.isin(rows, group))] for group in groups]
 
 
 def note_uncertain(groups: list[list[Hashable]]) -> None:
@@ -188,11 +132,11 @@ def note_uncertain(groups: list[list[Hashable]]) -> None:
     )
 
 
-def note_broken(model: VariationalBayes | Auto, found: Fit) -> None:
+def note_broken(model: VariationalBayes | Auto) -> None:
     """Say so where joint decoding found no labelling that breaks no hard link."""
     violations = model.violations_
     may_break = model.on_contradiction == "drop" or model.link_error is not None
-    if not violations or found.decoded is None or may_break:
+    if not violations or may_break:
         return
     if violations.weight is None or bool(np.isnan(violations.weight).any()):
         note(f"No labelling was found that breaks no link: {len(violations)} are broken.")
@@ -203,9 +147,8 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
 
     Return whether one class took nearly all.
     """
-    by_class = vb.class_probabilities(fitted.problem, fitted.found.run.q)
-    copies = fitted.problem.copies
-    has_collapsed = note_odd_labels(fitted.inputs, by_class, copies, labels.label)
+    q = fitted.plain.by_class(fitted.state.q)
+    has_collapsed = note_odd_labels(fitted.inputs, q, fitted.plain.copies, labels.label)
     note_gold(fitted, dependence)
     return has_collapsed
 
@@ -230,12 +173,13 @@ def note_odd_labels(inputs: Inputs, q: Floats, copies: Floats | None, labels: Co
 
 def note_gold(fitted: Fitted, dependence: float) -> None:
     """Say so where gold contradicts the crowd, or workers are worse than chance on it."""
-    gold = fitted.by_pattern.gold_codes
+    gold = fitted.gold
     if gold is None or fitted.inputs.gold_codes is None:
         return
-    expected = Calibration(dependence)
-    scores = calibration.scaled_scores(fitted.problem, fitted.plain, expected, gold.task)
-    note_gold_against_crowd(gold, softmax(scores))
+    plain = fitted.plain
+    scores = calibration.class_scores_of(plain, plain.logs(fitted.plain_parameters), gold.task)
+    scale = Calibration(dependence).scale(calibration.n_responses(plain.rows, gold.task))
+    note_gold_against_crowd(gold, softmax(scores, scale))
     note_workers_below_chance(fitted.inputs.responses, fitted.inputs.gold_codes)
 
 

@@ -11,29 +11,26 @@ from tiebreak.estimators.base import (
     BayesEstimator,
     check_options,
     require_fitted,
+    weight_of_gold,
 )
-from tiebreak.estimators.publishing import Fitted
-from tiebreak.inference import dirichlet, stages, vb
-from tiebreak.inference.calibration import DEPENDENCE, Calibration, Honesty
+from tiebreak.inference import dirichlet, stages
+from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
+from tiebreak.inference.climb import FitState, Problem
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.known import GoldWeight, weight_of_known
-from tiebreak.inference.stages import (
-    Origin,
-    WarmStart,
-    patterns_of,
-    q_of_init,
-    q_of_start,
-    to_patterns,
-)
+from tiebreak.inference.known import GoldWeight
+from tiebreak.inference.rows import Rows, rows_of
+from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
+from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.vb import Beliefs, GridPoint, Patterns, Problem
 from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
-from tiebreak.kernels.layout import ByTask, Floats
+from tiebreak.kernels.arrays import majority
+from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions
+from tiebreak.options import AUTO, LinkOptions
 
 if TYPE_CHECKING:
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
+    from tiebreak.inference.tasks.mean_field import GridPoint
     from tiebreak.inference.workers.kinds import Kinds
 
 
@@ -136,10 +133,10 @@ class VariationalBayes(BayesEstimator):
     calibration_: Calibration | None = field(init=False)
     uncertain_groups_: list[list[Hashable]] = field(init=False)
     worker_model_: str = field(init=False)
-    _warm_start: WarmStart = field(init=False)
     _communities: Kinds | None = field(init=False, default=None)
     _crowd_model: CrowdModel = field(init=False)
-    _beliefs: Beliefs = field(init=False)
+    _state: FitState = field(init=False)  # where the fit ended: (α, β), and q by task
+    _plain: Parameters = field(init=False)  # (α, β) of plain VB on the same responses
     supports_adaptive_selection = True
 
     class_prior: dirichlet.ClassPriorOption = 1.0
@@ -168,86 +165,71 @@ class VariationalBayes(BayesEstimator):
         """
         check_options(self)
         inputs = self._read_inputs(responses, links, gold)
-        same = self._end_on_same(inputs, start)
-        whole = vb.lay_out(inputs.responses) if same is None else same.tasks
         self.worker_model_ = name_of(self.worker_model)
-        self._communities = None if same is None else start._communities
-        is_warm = start is not None
-        fitted = self._fit_inputs(
-            inputs, whole, self._start_of_q(inputs, whole, start), same, is_warm
-        )
-        publishing.publish(self, fitted)
+        self._communities = None
+        publishing.publish(self, *self._fit_inputs(inputs, start))
         self._warn_unsettled(self.tol)
         return self
 
     def _fit_inputs(
-        self, inputs: Inputs, whole: ByTask, q: Floats | None, end: WarmStart | None, is_warm: bool
-    ) -> Fitted:
-        """Fit from q, None: from the votes; keep where the fit ended.
-
-        `is_warm`: q is that of an earlier model, which ended at `end` if it saw these responses.
-        """
-        origin = Origin(q is None, is_warm, end, self.worker_model_)
-        patterns = Patterns(whole)
-        if end is None or end.has_patterns:
-            patterns = patterns_of(inputs, whole, None if is_warm else q)
-        by_pattern = to_patterns(inputs, patterns)
-        problem = self._problem(patterns, inputs)
-        q = vb.majority(problem.tasks, problem.n_classes) if q is None else patterns.mean(q)
+        self, inputs: Inputs, start: Any = None, q: Floats | None = None
+    ) -> tuple[Fitted, Scored]:
+        """Fit from an earlier model, from q, or else from `init`; keep where the fit ended."""
+        crowd = inputs.responses
+        plain: Parameters = ()
+        if start is not None:
+            require_fitted(start)
+            q = stages.q_of_model(start, crowd, self.worker_model_)
+            if stages.are_equal(start.responses_, crowd):
+                self._communities = getattr(start, "_communities", None)
+                if getattr(start, "worker_model_", None) == self.worker_model_:
+                    plain = start._plain
+        is_warm = q is not None
+        if q is None and not isinstance(self.init, str):
+            q = stages.q_of_init(self.init, crowd)
+        rows = rows_of(inputs, None if is_warm else q)
+        problem = self._problem(rows, inputs)
+        by_row = majority(problem.rows, problem.n_classes) if q is None else rows.mean(q)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
             from tiebreak.inference import communities
 
-            self._communities = communities.learn(problem, q, self._stopping).workers
+            self._communities, _ = communities.learn(problem, by_row, self._stopping)
             problem = problem._replace(workers=self._communities)
-        q = vb.to_states(problem, q)
-        is_alone = inputs.link_codes is None and inputs.gold_codes is None
-        plain = stages.fit_plain(problem, q, origin, self._stopping, is_alone=is_alone)
-        del q  # as large as the results
-        options = self.link_options or ExactLinkOptions()
-        found = stages.fit_links_and_gold(
-            problem, plain, by_pattern, options, self._stopping, self._honesty, origin
+        state = FitState(q=problem.to_states(by_row))
+        if plain:  # the same responses: what q adds to priors is known
+            state = state._replace(parameters=_with_priors_of(problem, start))
+        begin = Start(state, q is None, is_warm, plain)
+        options = FitOptions(
+            self._stopping,
+            self._calibration_options,
+            self.link_options,
+            weight_of_gold(self.gold_weight, inputs),
         )
-        beliefs = plain[1]
-        fitted = Fitted(inputs, by_pattern, problem, patterns, beliefs, found)
-        self._warm_start = publishing.end_of(fitted, beliefs, whole, self.worker_model_)
-        return fitted
+        fitted, scored = stages.fit(problem, inputs, rows, begin, options)
+        alpha, *_, beta = fitted.state.parameters
+        q = rows.to_tasks(fitted.state.q)
+        self._crowd_model = CrowdModel(problem.tasks.shares, problem.workers)
+        self._state = FitState(q, (alpha, beta))
+        self._plain = fitted.plain_parameters
+        return fitted, scored
 
-    def _end_on_same(self, inputs: Inputs, start: Any) -> WarmStart | None:
-        """Return where a fitted model ended on the very same responses; None: it saw others."""
-        if start is None:
-            return None
-        require_fitted(start)
-        end: WarmStart | None = getattr(start, "_warm_start", None)
-        return end if end is not None and end.is_for(inputs.responses) else None
-
-    def _start_of_q(self, inputs: Inputs, tasks: ByTask, start: Any) -> Floats | None:
-        """Return where q starts; None: at the votes."""
-        crowd = inputs.responses
-        if start is not None:
-            return q_of_start(start, crowd, tasks, self.worker_model_)
-        if not isinstance(self.init, str):
-            return q_of_init(self.init, crowd)
-        return None
-
-    def _problem(self, patterns: Patterns, inputs: Inputs) -> Problem:
-        """Set up plain VB, with what known tasks count."""
-        crowd = inputs.responses
-        there = inputs.elsewhere
-        problem = self._plain_problem(self.worker_model, patterns, inputs)
-        if inputs.gold_codes is not None:
-            weight = weight_of_known(
-                *(self.gold_weight, inputs.gold_codes, patterns, crowd.n_classes),
-                has_links=inputs.link_codes is not None,
-                n_given=None if there is None else there.n_given,
-            )
-            problem = problem._replace(gold_weight=weight)
-        if self.worker_model_ == COMMUNITIES and self._communities is not None:
+    def _problem(self, rows: Rows, inputs: Inputs) -> Problem:
+        """Set up plain VB."""
+        problem = self._plain_problem(self.worker_model, rows, inputs)
+        if self._communities is not None:
             problem = problem._replace(workers=self._communities)
         return problem
 
     @property
-    def _honesty(self) -> Honesty:
+    def _calibration_options(self) -> CalibrationOptions:
         """What the user wants of probabilities; True and False are older words for two modes."""
         older = {True: "auto", False: "none"}
         mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
-        return Honesty(mode, self.dependence)
+        return CalibrationOptions(mode, self.dependence)
+
+
+def _with_priors_of(problem: Problem, model: VariationalBayes) -> Parameters:
+    """Return the parameters of an earlier model under these priors, which may be others now."""
+    former = model._crowd_model.states.prior, model._crowd_model.workers.prior
+    ends = zip(problem.prior, model._state.parameters, former, strict=True)
+    return tuple(prior + (end - before) for prior, end, before in ends)

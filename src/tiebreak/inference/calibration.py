@@ -14,15 +14,16 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
 
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import vb
-from tiebreak.inference.known import clamp, deal
-from tiebreak.inference.vb import Beliefs, Problem, Stopping
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.known import Known, deal
+from tiebreak.inference.tasks import OwnRows, Parameters
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import by_class, for_each, softmax
 from tiebreak.kernels.contract import Backend
@@ -86,7 +87,7 @@ class Evidence(NamedTuple):
         return self._replace(links=links, gold=gold)
 
 
-class Honesty(NamedTuple):
+class CalibrationOptions(NamedTuple):
     """What the user wants of probabilities."""
 
     mode: str = "auto"  # "auto", "votes" or "none"
@@ -94,79 +95,84 @@ class Honesty(NamedTuple):
 
 
 def choose(
-    plain: Problem, beliefs: Beliefs, honesty: Honesty, evidence: Evidence | None
+    plain: Problem, parameters: Parameters, options: CalibrationOptions, evidence: Evidence | None
 ) -> Calibration | None:
     """Return how scores become probabilities; None: as the model says.
 
     Parameters
     ----------
-    plain, beliefs
+    plain, parameters
         Plain VB, which has seen neither links nor gold.
     evidence
         Links and gold, which overrule what is expected; None where there are none.
     """
-    if honesty.mode == "none":
+    if options.mode == "none":
         return None
-    if honesty.mode == "votes" or evidence is None:
-        return Calibration(honesty.dependence)
+    if options.mode == "votes" or evidence is None:
+        return Calibration(options.dependence)
     tasks = evidence.tasks()
-    return _fit_to(plain, tasks, class_scores_of(plain, beliefs, tasks), evidence, honesty)
+    scores = class_scores_of(plain, plain.logs(parameters), tasks)
+    return _fit_to(plain, tasks, scores, evidence, options)
 
 
 def choose_by_gold(
-    plain: Problem, beliefs: Beliefs, gold: GoldCodes, honesty: Honesty, *, from_gold: bool
+    plain: Problem,
+    parameters: Parameters,
+    known: Known,
+    options: CalibrationOptions,
+    *,
+    from_gold: bool,
 ) -> Calibration | None:
     """Return how the scores of a fit with gold alone become probabilities.
 
     Parameters
     ----------
-    plain, beliefs
+    plain, parameters
         Plain VB, which has not seen the gold.
     from_gold
         Whether the fit with gold started from workers as known labels alone show them.
     """
-    evidence = Evidence(None, np.empty(0), gold)
-    if honesty.mode != "auto" or len(gold.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
-        return choose(plain, beliefs, honesty, evidence)
-    scores = held_out_scores(plain, beliefs, gold, from_gold=from_gold)
-    order = np.argsort(gold.task, kind="stable")
-    return _fit_to(plain, gold.task[order], scores[order], evidence, honesty)
+    gold = GoldCodes(known.task, known.label)
+    evidence = Evidence(None, np.empty(0), gold, is_sample=known.weight is not None)
+    if options.mode != "auto" or len(known.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
+        return choose(plain, parameters, options, evidence)
+    scores = held_out_scores(plain, parameters, known, from_gold=from_gold)
+    order = np.argsort(known.task, kind="stable")
+    return _fit_to(plain, known.task[order], scores[order], evidence, options)
 
 
 def _fit_to(
-    plain: Problem, tasks: Codes, scores: Floats, evidence: Evidence, honesty: Honesty
+    plain: Problem, tasks: Codes, scores: Floats, evidence: Evidence, options: CalibrationOptions
 ) -> Calibration:
     """Fit to evidence on these tasks, in ascending order, by their class scores."""
-    by_place = evidence.among(tasks)._replace(is_sample=plain.gold_weight is not None)
-    return fit(scores, n_responses(plain.tasks, tasks), by_place, honesty.dependence)
+    return fit(scores, n_responses(plain.rows, tasks), evidence.among(tasks), options.dependence)
 
 
 def held_out_scores(
-    plain: Problem, beliefs: Beliefs, gold: GoldCodes, *, from_gold: bool
+    plain: Problem, parameters: Parameters, known: Known, *, from_gold: bool
 ) -> Floats:
     """Return the class scores of known tasks, each by a fit without its fold's labels."""
-    scores = np.empty((len(gold.task), plain.n_classes))
-    # Beliefs say where a fold starts; q only has to be the same after a cold and a warm start.
-    q = vb.to_states(plain, vb.majority(plain.tasks, plain.n_classes))
-    fold = folds_of(plain, beliefs, gold)
+    scores = np.empty((len(known.task), plain.n_classes))
+    # Parameters say where a fold starts; q only has to be the same after a cold and a warm start.
+    q = plain.votes()
+    fold = folds_of(plain, parameters, known)
     for own in (fold == each for each in range(N_FOLDS)):
-        rest = GoldCodes(gold.task[~own], gold.label[~own])
-        implied = vb.beliefs_of_known(plain, q, rest) if from_gold else beliefs
-        start = clamp(q, rest, plain.n_classes)
-        known = vb.with_known(plain, rest)
-        run = vb.ascend(known, start, **FOLD_STOPPING._asdict(), implied=implied)
-        scores[own] = class_scores_of(plain, run.beliefs, gold.task[own])
+        rest = known.keep(~own)
+        implied = rest.parameters(plain, q) if from_gold else parameters
+        start = FitState(rest.clamp(q, plain.n_classes), implied)
+        state = climb(rest.on(plain), start, FOLD_STOPPING)
+        scores[own] = class_scores_of(plain, plain.logs(state.parameters), known.task[own])
     return scores
 
 
-def folds_of(plain: Problem, beliefs: Beliefs, gold: GoldCodes) -> Codes:
+def folds_of(plain: Problem, parameters: Parameters, known: Known) -> Codes:
     """Deal known tasks out by how much plain VB prefers their class.
 
     What was said decides, so that neither names nor the order of rows and gold do. Tasks that are
     equal in it, such as those with the same responses, may stand for each other.
     """
-    scores = class_scores_of(plain, beliefs, gold.task)
-    is_known = np.arange(plain.n_classes) == gold.label[:, None]
+    scores = class_scores_of(plain, plain.logs(parameters), known.task)
+    is_known = np.arange(plain.n_classes) == known.label[:, None]
     of_others = np.logaddexp.reduce(np.where(is_known, -np.inf, scores), axis=1)
     return deal(np.argsort(scores[is_known] - of_others, kind="stable"), N_FOLDS)
 
@@ -278,80 +284,65 @@ def n_responses(tasks: ByTask, at: Codes | None = None) -> Floats:
     return counted if at is None else counted[at]
 
 
-def mean_responses(problem: Problem) -> float:
-    """Return how many responses a task has on average, by weight."""
-    here = n_responses(problem.tasks)
-    if problem.elsewhere is None:
-        return float(np.average(here, weights=problem.copies))
-    return float((here.sum() + problem.elsewhere.n_responses) / problem.n_tasks)
-
-
-def class_scores_of(
-    problem: Problem, beliefs: Beliefs, tasks: Codes, logs: Logs | None = None
-) -> Floats:
-    """Return the class scores of some tasks, (n, n_classes); `logs` as in `scaled_scores`."""
-    logs = vb.expected_logs(problem, beliefs) if logs is None else logs
-    part = layout.part_of(problem.tasks, tasks, problem.n_states)
+def class_scores_of(problem: Problem, logs: Logs, tasks: Codes) -> Floats:
+    """Return the class scores of some rows by their responses, (n, n_classes)."""
+    part = layout.part_of(problem.rows, tasks, problem.n_states)
     return by_class(problem.backend.score_tasks(part, *logs), problem.n_classes)
-
-
-def scaled_scores(
-    problem: Problem,
-    beliefs: Beliefs,
-    found: Calibration,
-    tasks: Codes,
-    pays: Floats | None = None,
-    unit: Codes | None = None,
-    n_given: Floats | None = None,
-    logs: Logs | None = None,
-) -> Floats:
-    """Return the scaled class scores of some tasks, (n, n_classes).
-
-    `logs` is what the beliefs expect, where the caller has found it. Copies of one task, equal in
-    `unit`, have one prior among them; `pays` says how much of it each holds. It is scaled by the
-    mean over the unit, so that it does not matter which holds it.
-    """
-    scores = class_scores_of(problem, beliefs, tasks, logs)
-    counted = n_responses(problem.tasks, tasks) if n_given is None else n_given[tasks]
-    scale = found.scale(counted)
-    log_prior = problem.states.expected_log_of_class(beliefs.alpha)
-    return scale_scores(scores, scale, log_prior, pays, unit)
-
-
-def scale_scores(
-    scores: Floats,
-    scale: Floats,
-    log_prior: Floats,
-    pays: Floats | None = None,
-    unit: Codes | None = None,
-) -> Floats:
-    """Return class scores times the scale of each task; `pays` and `unit` as in `scaled_scores`."""
-    if pays is None or unit is None:
-        return np.asarray(scale[:, None] * scores)
-    scaled = np.asarray(scale[:, None] * (scores - log_prior))
-    total = np.bincount(unit, weights=scale)[unit]
-    mean = total / np.bincount(unit)[unit]
-    scaled += (pays * mean)[:, None] * log_prior
-    return scaled
 
 
 def probabilities(
     problem: Problem,
-    beliefs: Beliefs,
-    found: Calibration,
+    state: FitState,
+    found: Calibration | None,
     n_given: Floats | None = None,
-    logs: Logs | None = None,
-) -> Floats:
-    """Return the probability of each class of each task, by its responses alone.
+    known: Known | None = None,
+) -> tuple[Floats, Any]:
+    """Return the probability of each class, (n_rows, n_classes), and what the task model concludes.
 
-    `n_given`, (n_tasks,), is how many responses each has had, where some were dropped; `logs` as in
-    `scaled_scores`.
+    Scores count by the number of responses of each row; where the task model has rows of its own
+    it infers them once more. Known rows are certain. `n_given` is how many responses each row has
+    had, where some are gone.
     """
-    logs = vb.expected_logs(problem, beliefs) if logs is None else logs
-    scale = found.scale(n_responses(problem.tasks) if n_given is None else n_given)
-    return probabilities_by(
-        logs, problem.tasks, scale, problem.n_classes, problem.backend, problem.n_threads
+    own, memory = problem.tasks.own, state.memory
+    if found is None:
+        q = problem.by_class(state.q)
+        if own is not None:
+            scale = np.ones(len(own.at))
+            concluded = problem.tasks.conclude(state.parameters, None, scale, q[own.at], memory)
+            q = np.array(q)
+            q[own.at], memory = concluded.q, concluded.memory
+        return q, memory
+    logs = problem.logs(state.parameters)
+    scale = found.scale(n_responses(problem.rows) if n_given is None else n_given)
+    q = probabilities_by(
+        logs, problem.rows, scale, problem.n_classes, problem.backend, problem.n_threads
     )
+    if own is not None:
+        score = by_class(own.score(problem, logs), problem.n_classes)
+        score = scale_own(own, score, scale[own.at], problem.tasks.shares, state.parameters[0])
+        former = problem.by_class(state.q[own.at])
+        concluded = problem.tasks.conclude(state.parameters, score, scale[own.at], former, memory)
+        q[own.at], memory = concluded.q, concluded.memory
+    return (q if known is None else known.clamp(q)), memory
+
+
+def scale_own(
+    own: OwnRows, score: Floats, scale: Floats, shares: ClassPrior, alpha: Floats
+) -> Floats:
+    """Return class scores of own rows times their scale.
+
+    Copies of one task have one prior among them, which is scaled by the mean over the copies, so
+    that it does not matter which of them holds it.
+    """
+    if own.draws is None or own.unit is None:
+        return np.asarray(scale[:, None] * score)
+    log_prior = shares.expected_log_of_class(alpha)
+    scaled = np.asarray(scale[:, None] * (score - own.draws[:, None] * log_prior))
+    is_copy = own.unit >= 0
+    unit = own.unit[is_copy]
+    mean = scale.copy()
+    mean[is_copy] = (np.bincount(unit, scale[is_copy]) / np.maximum(np.bincount(unit), 1))[unit]
+    return scaled + (own.draws * mean)[:, None] * log_prior
 
 
 def probabilities_by(

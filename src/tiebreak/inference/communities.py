@@ -11,13 +11,11 @@ than three fixed kinds, and labels that are no better: see docs/worker-models.md
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import psi
 
-from tiebreak.inference import vb
-from tiebreak.inference.vb import Problem, Run, Stopping
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels.layout import Floats
 
@@ -32,14 +30,7 @@ LARGEST = 1e4
 LEAST_SHARE = 1e-6  # of a community
 
 
-class Learnt(NamedTuple):
-    """Communities, and where the sweeps that learnt them ended."""
-
-    workers: Kinds
-    run: Run
-
-
-def learn(problem: Problem, q: Floats, stopping: Stopping) -> Learnt:
+def learn(problem: Problem, q: Floats, stopping: Stopping) -> tuple[Kinds, FitState]:
     """Learn 2, 3, 4 and 5 communities on plain responses; return those of the largest bound.
 
     Parameters
@@ -47,12 +38,16 @@ def learn(problem: Problem, q: Floats, stopping: Stopping) -> Learnt:
     problem
         Plain responses; its workers are three kinds. Tasks settle with these first, and the
         communities start between the first of them and the last.
+
+    Returns
+    -------
+    The communities, and where the sweeps that learnt them ended.
     """
     kinds = problem.workers
     assert isinstance(kinds, Kinds)  # as the model of this name is made
-    settled = vb.ascend(problem, q, **stopping._replace(tol=TOLERANCE)._asdict())
+    settled = climb(problem, FitState(q=q), stopping._replace(tol=TOLERANCE))
     found = [_learn(problem, starting(kinds, n), settled, stopping) for n in N_COMMUNITIES]
-    return max(found, key=lambda each: each.run.bounds[-1])
+    return max(found, key=lambda each: each[1].bounds[-1])
 
 
 def starting(kinds: Kinds, n_communities: int) -> Kinds:
@@ -66,19 +61,21 @@ def starting(kinds: Kinds, n_communities: int) -> Kinds:
     return replace(kinds, priors=priors, weight=weight)
 
 
-def _learn(problem: Problem, start: Kinds, settled: Run, stopping: Stopping) -> Learnt:
+def _learn(
+    problem: Problem, workers: Kinds, settled: FitState, stopping: Stopping
+) -> tuple[Kinds, FitState]:
     few = stopping._replace(max_iter=min(N_SWEEPS, stopping.max_iter), accelerate=False)
-    workers = start
-    run = settled
-    bounds: list[float] = []
+    state = settled
+    bounds: tuple[float, ...] = ()
     for _ in range(N_ROUNDS):
-        now = problem._replace(workers=workers)
-        run = vb.ascend(now, run.q, **few._asdict(), elsewhere=run.elsewhere)
-        bounds += run.bounds
-        if len(bounds) > len(run.bounds) and bounds[-1] - bounds[-len(run.bounds) - 1] < GAIN:
+        learnt = workers
+        now = problem._replace(workers=learnt)
+        state = climb(now, FitState(q=state.q, remote=state.remote), few)
+        before, bounds = bounds, bounds + state.bounds
+        if before and bounds[-1] - before[-1] < GAIN:
             break
-        workers = update(workers, run.beliefs.beta)
-    return Learnt(now.workers, run._replace(bounds=bounds))  # type: ignore[arg-type]
+        workers = update(workers, state.parameters[-1])
+    return learnt, state._replace(bounds=bounds)
 
 
 def update(kinds: Kinds, parameters: Floats) -> Kinds:

@@ -13,7 +13,7 @@ In each the log is the gradient of the evidence by counts, which is why no bound
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -247,32 +247,6 @@ def _require_positive(name: str, values: Floats) -> None:
         raise OptionError(f"{name} must be positive and finite; got {values.tolist()}.")
 
 
-class StatePrior(Protocol):
-    """What tasks are, before anyone answers. Parameters are positive: a prior plus totals."""
-
-    @property
-    def prior(self) -> Floats:
-        """Parameters before any task, (n_states,)."""
-
-    @property
-    def n_classes(self) -> int: ...
-
-    @property
-    def class_of(self) -> Codes:
-        """The class of each state, (n_states,), ascending."""
-
-    def expected_log(self, parameters: Floats) -> Floats:
-        """Return the expected log probability of each state, (n_states,)."""
-
-    def expected_log_of_class(self, parameters: Floats) -> Floats: ...
-
-    def log_evidence(self, parameters: Floats) -> float:
-        """Return its part of the bound, right after the parameters were updated."""
-
-    def mean(self, parameters: Floats) -> Floats:
-        """Return the expected share of each class, (n_classes,)."""
-
-
 class ClassPrior(NamedTuple):
     """Classes have a Dirichlet, and so have the subtypes of each: tasks on which workers err alike.
 
@@ -297,7 +271,12 @@ class ClassPrior(NamedTuple):
         return len(self.of_class)
 
     @property
+    def n_states(self) -> int:
+        return len(self.of_class) * self.n_subtypes
+
+    @property
     def class_of(self) -> Codes:
+        """The class of each state, (n_states,), ascending."""
         return np.repeat(np.arange(self.n_classes, dtype=np.int32), self.n_subtypes)
 
     def expected_log(self, parameters: Floats) -> Floats:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,13 +17,25 @@ from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.errors import GoldError, InputError, OptionError, ResponseError, note
-from tiebreak.inference.vb import TasksElsewhere
+from tiebreak.inference.workers import AnswerCounts
+from tiebreak.kernels.contract import Backend
 from tiebreak.links import Links, OnContradiction
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.links.table import Asker
 from tiebreak.options import CONTRADICTIONS
 from tiebreak.wording import first_few
+
+
+class RemoteTasks(Protocol):
+    """Tasks on other machines: without links, and none of them known."""
+
+    @property
+    def answers(self) -> AnswerCounts:
+        """What all workers said, on tasks here too."""
+
+    def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
+        """Return a backend whose sweeps are of these tasks too, for so many responses here."""
 
 
 class Inputs(NamedTuple):
@@ -35,7 +47,7 @@ class Inputs(NamedTuple):
     given_codes: LinkCodes | None  # every link, as given
     gold_codes: GoldCodes | None
     implied: Implications | None  # what follows from the links to use and from gold
-    elsewhere: TasksElsewhere | None = None  # beside those of `responses`
+    remote: RemoteTasks | None = None  # beside those of `responses`
 
     @property
     def link_codes(self) -> LinkCodes | None:

@@ -11,18 +11,20 @@ worth 1 + ρ (n − 1) of them: [eq:gold-weight].
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.data.gold import GoldCodes
+from tiebreak.inference.tasks import OwnRows, Parameters
 from tiebreak.kernels import layout
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Offsets
+from tiebreak.kernels.layout import KNOWN, Codes, Floats, Mask, Offsets
 from tiebreak.options import AUTO
 
 if TYPE_CHECKING:
-    from tiebreak.inference.vb import Patterns
+    from tiebreak.inference.climb import Problem
 
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see experiments/07_juries/README.md
 
@@ -33,94 +35,118 @@ SHARE_AGAINST = 2 / 3  # five wrong ones must not turn a crowd that is right
 GoldWeight = str | float
 
 
-def clamp(q: Floats, gold: GoldCodes | None, n_classes: int | None = None) -> Floats:
-    """Return q with the classes of known tasks certain, a copy where there are any: [eq:gold].
+class Known(NamedTuple):
+    """Rows whose class is known."""
 
-    Where q has more states than there are classes, subtypes keep their shares of the known class.
-    """
-    if gold is None or not len(gold.task):
+    task: Codes  # (n_known,)
+    label: Codes  # (n_known,)
+    weight: Floats | None = None  # (n_workers, n_classes) how often known tasks count; None: once
+
+    @classmethod
+    def of(cls, gold: GoldCodes | None, weight: Floats | None = None) -> Known:
+        """Return known rows from gold; none where there is none."""
+        if gold is None:
+            return cls(np.empty(0, np.int32), np.empty(0, np.int32), weight)
+        return cls(gold.task, gold.label, weight)
+
+    def keep(self, chosen: Mask) -> Known:
+        """Return some of the known rows."""
+        return self._replace(task=self.task[chosen], label=self.label[chosen])
+
+    def clamp(self, q: Floats, n_classes: int | None = None) -> Floats:
+        """Return q with the classes of known rows certain, a copy where there are any: [eq:gold].
+
+        Where q has more states than there are classes, subtypes keep their shares of the class.
+        """
+        if not len(self.task):
+            return q
+        q = np.array(q, dtype=np.float64, order="C")
+        n_subtypes = q.shape[1] // (n_classes or q.shape[1])
+        by_class = q.reshape(len(q), -1, n_subtypes)
+        within = by_class[self.task, self.label]
+        total = within.sum(axis=1, keepdims=True)
+        even = np.full_like(within, 1.0 / n_subtypes)
+        by_class[self.task] = 0.0
+        by_class[self.task, self.label] = np.divide(within, total, out=even, where=total > 0.0)
         return q
-    q = np.array(q, dtype=np.float64, order="C")
-    clamp_in_place(q, gold, n_classes)
-    return q
 
+    def on(self, problem: Problem) -> Problem:
+        """Return the problem with these rows known: [eq:gold].
 
-def clamp_in_place(q: Floats, gold: GoldCodes, n_classes: int | None = None) -> None:
-    """Do what `clamp` does to q itself, which nobody else holds."""
-    n_subtypes = q.shape[1] // (n_classes or q.shape[1])
-    by_class = q.reshape(len(q), -1, n_subtypes)
-    within = by_class[gold.task, gold.label]
-    total = within.sum(axis=1, keepdims=True)
-    by_class[gold.task] = 0.0
-    share = np.divide(within, total, out=np.full_like(within, 1.0 / n_subtypes), where=total > 0.0)
-    by_class[gold.task, gold.label] = share
+        Where a class is one state such a row does not move. Where it has subtypes the row moves
+        among those of its class: all other states are impossible.
+        """
+        if not len(self.task):
+            return problem
+        n_states = problem.n_states
+        if self.weight is not None:
+            problem = problem._replace(rows=self._weighed(problem))
+        if n_states > problem.n_classes:
+            class_of = problem.tasks.shares.class_of
+            fixed = np.where(class_of == self.label[:, None], 0.0, -np.inf)
+            return with_fixed(problem, self.task, fixed)
+        role = problem.rows.role.copy()
+        role[self.task] = KNOWN
+        problem = problem._replace(rows=problem.rows._replace(role=role))
+        own = problem.tasks.own
+        if own is None:
+            return problem
+        assert own.fixed is not None  # what makes rows own before there are links
+        is_open = ~np.isin(own.at, self.task)
+        return with_fixed(problem, own.at[is_open], own.fixed[is_open], more=False)
+
+    def _weighed(self, problem: Problem) -> layout.ByTask:
+        """Return the rows with responses on known ones weighed: [eq:weighted-model]."""
+        rows, table = problem.rows, self.weight
+        assert table is not None
+        n_classes = table.shape[1]
+        label = np.full(rows.n_tasks, -1, dtype=np.int32)
+        label[self.task] = self.label
+        of_each = np.repeat(label, np.diff(rows.start))
+        known = np.flatnonzero(of_each >= 0)
+        if problem.n_states > n_classes:  # so that sums over responses are exact, [eq:exact-sums]
+            table = np.round(table * PARTS) / PARTS
+        weight = np.array(layout.weights_or_ones(rows.weight, len(rows.code)))
+        weight[known] *= table[rows.code[known] // n_classes, of_each[known]]
+        given = rows.start, rows.code, rows.role, rows.n_codes, problem.n_states
+        return layout.lay_out(*given, weight)
+
+    def parameters(self, problem: Problem, q: Floats) -> Parameters:
+        """Return what known rows alone say of workers and classes: [eq:gold-start]."""
+        chosen = np.zeros(problem.rows.n_tasks, dtype=bool)
+        chosen[self.task] = True
+        return self.on(problem).implied(self.clamp(q, problem.n_classes), chosen)
+
+    def contradicts(self, q: Floats) -> bool:
+        """Say whether known labels, all or those of one class, contradict what the crowd says."""
+        n_classes = q.shape[1]
+        is_against = q[self.task].argmax(axis=1) != self.label
+        n_known = np.append(np.bincount(self.label, minlength=n_classes), len(self.label))
+        by_class = np.bincount(self.label[is_against], minlength=n_classes)
+        n_against = np.append(by_class, np.count_nonzero(is_against))
+        is_much = (n_against >= LEAST_AGAINST) & (n_against >= SHARE_AGAINST * n_known)
+        return bool(is_much.any())
 
 
 def weight_of_known(
-    gold_weight: GoldWeight,
-    gold: GoldCodes | None,
-    patterns: Patterns,
-    n_classes: int,
-    *,
-    has_links: bool = False,
-    n_given: npt.ArrayLike | None = None,
+    gold_weight: GoldWeight, n_given: npt.ArrayLike, n_classes: int, *, has_links: bool = False
 ) -> Floats | None:
     """Return how often a known task counts, (n_workers, class); None: once for everyone.
 
-    `n_given` is how many responses each worker gave; None: as many as there are here.
+    `n_given` is how many responses each worker gave, by weight. With links "auto" is once: a known
+    label settles whole groups of tasks, which links chose and not chance, so that they are no
+    sample of what a worker sees.
 
-    With links "auto" is once: a known label settles whole groups of tasks, which links chose and
-    not chance, so that they are no sample of what a worker sees.
-
-    >>> from tiebreak.inference.vb import Patterns
-    >>> code = np.repeat(np.arange(4, dtype=np.int32), [51, 50, 1, 0])  # worker 0 answers 101 tasks
-    >>> roles = np.zeros(102, np.int8)
-    >>> tasks = layout.lay_out(np.arange(103), code, roles, n_codes=4, n_classes=2)
-    >>> weight_of_known("auto", GoldCodes(code[:1], code[:1]), Patterns(tasks), 2).tolist()
+    >>> weight_of_known("auto", [101, 1], 2).tolist()
     [[2.98, 2.98], [1.0, 1.0]]
     """
-    if gold is None or gold_weight == 1.0 or (has_links and gold_weight == AUTO):
+    n_given = np.asarray(n_given)
+    if gold_weight == 1.0 or (has_links and gold_weight == AUTO):
         return None
-    tasks = patterns.tasks
-    n_workers = tasks.n_codes // n_classes
     if not isinstance(gold_weight, str):
-        return np.full((n_workers, n_classes), float(gold_weight))
-    if n_given is None:
-        weight = layout.weights_or_ones(tasks.weight, len(tasks.code))
-        if patterns.copies is not None:
-            weight = weight * np.repeat(patterns.copies, np.diff(tasks.start))
-        n_given = np.bincount(tasks.code // n_classes, weights=weight, minlength=n_workers)
-    others = np.maximum(np.asarray(n_given) / n_classes - 1.0, 0.0)
+        return np.full((len(n_given), n_classes), float(gold_weight))
+    others = np.maximum(n_given / n_classes - 1.0, 0.0)
     return np.repeat((1.0 + SHARED * others)[:, None], n_classes, axis=1)
-
-
-def weigh_known(tasks: ByTask, gold: GoldCodes, table: Floats, n_states: int) -> ByTask:
-    """Return the same tasks, with responses on known ones by the table: [eq:weighted-model].
-
-    Codes after those of workers, which say who saw a task, have the last row of the table.
-    """
-    n_classes = table.shape[1]
-    label = np.full(tasks.n_tasks, -1, dtype=np.int32)
-    label[gold.task] = gold.label
-    of_each = np.repeat(label, np.diff(tasks.start))
-    known = np.flatnonzero(of_each >= 0)
-    if n_states > n_classes:  # so that sums over responses are exact, [eq:exact-sums]
-        table = np.round(table * PARTS) / PARTS
-    weight = np.array(layout.weights_or_ones(tasks.weight, len(tasks.code)))
-    row = np.minimum(tasks.code[known] // n_classes, len(table) - 1)
-    weight[known] *= table[row, of_each[known]]
-    return layout.lay_out(tasks.start, tasks.code, tasks.role, tasks.n_codes, n_states, weight)
-
-
-def contradicts(q: Floats, gold: GoldCodes) -> bool:
-    """Say whether known labels, all or those of one class, contradict what the crowd says."""
-    n_classes = q.shape[1]
-    is_against = q[gold.task].argmax(axis=1) != gold.label
-    n_known = np.append(np.bincount(gold.label, minlength=n_classes), len(gold.label))
-    by_class = np.bincount(gold.label[is_against], minlength=n_classes)
-    n_against = np.append(by_class, np.count_nonzero(is_against))
-    is_much = (n_against >= LEAST_AGAINST) & (n_against >= SHARE_AGAINST * n_known)
-    return bool(is_much.any())
 
 
 def deal(order: Offsets, n_folds: int) -> Codes:
@@ -132,3 +158,22 @@ def deal(order: Offsets, n_folds: int) -> Codes:
     fold = np.empty(len(order), dtype=np.int32)
     fold[order] = np.arange(len(order)) % n_folds
     return fold
+
+
+def with_fixed(
+    problem: Problem, at: npt.NDArray[np.signedinteger], fixed: Floats, *, more: bool = True
+) -> Problem:
+    """Return the problem with given log scores on some rows, more of them or in place of former."""
+    own = problem.tasks.own
+    place = np.asarray(at, dtype=np.int32)
+    if more and own is not None and own.fixed is not None:
+        place = np.union1d(own.at, at).astype(np.int32)
+        total = np.zeros((len(place), fixed.shape[1]))
+        total[np.searchsorted(place, own.at)] += own.fixed
+        total[np.searchsorted(place, at)] += fixed
+        fixed = total
+    own = None
+    if len(place):
+        part = layout.part_of(problem.rows, place, problem.n_states)
+        own = OwnRows(place, part, fixed=fixed)
+    return problem._replace(tasks=replace(problem.tasks, own=own))  # type: ignore[type-var]

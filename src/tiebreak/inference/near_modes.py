@@ -14,9 +14,9 @@ import numpy as np
 
 from tiebreak.data import Responses
 from tiebreak.errors import note
-from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.vb import Problem, Run, Stopping
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference.sweeps import Sweeps
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Floats
 from tiebreak.wording import counted
@@ -39,7 +39,7 @@ class NearMode(NamedTuple):
 
 
 def note_near_mode(
-    problem: Problem, run: Run, responses: Responses, stopping: Stopping, dependence: float
+    problem: Problem, run: FitState, responses: Responses, stopping: Stopping, dependence: float
 ) -> None:
     """Say so where labels hang on which of two modes a fit of plain responses ended in."""
     if responses.n_responses > LARGEST:
@@ -57,7 +57,7 @@ def note_near_mode(
 
 
 def find_near_mode(
-    problem: Problem, run: Run, stopping: Stopping, dependence: float
+    problem: Problem, run: FitState, stopping: Stopping, dependence: float
 ) -> NearMode | None:
     """Return the mode with two classes swapped, where it is near or ahead and has other labels.
 
@@ -71,14 +71,9 @@ def find_near_mode(
         return None
     swapped = most_confused(problem, run)
     start = _swap(problem, run.q, swapped)
-    other = vb.ascend(
-        problem,
-        start,
-        tol=max(stopping.tol, SETTLED),
-        max_iter=max_iter,
-        accelerate=stopping.accelerate,
-    )
-    scale = float(Calibration(dependence).scale(np.array([calibration.mean_responses(problem)]))[0])
+    loose = Stopping(max(stopping.tol, SETTLED), max_iter, stopping.accelerate)
+    other = climb(problem, FitState(q=start), loose)
+    scale = float(Calibration(dependence).scale(np.array([problem.mean_responses]))[0])
     behind = scale * (run.bounds[-1] - other.bounds[-1])
     n_swapped, n_changed = (_n_changed(problem, run.q, each) for each in (start, other.q))
     if abs(run.bounds[-1] - other.bounds[0]) <= SAME * abs(run.bounds[-1]):
@@ -89,13 +84,13 @@ def find_near_mode(
     return NearMode(swapped, behind, n_changed)
 
 
-def most_confused(problem: Problem, run: Run) -> tuple[int, int]:
+def most_confused(problem: Problem, run: FitState) -> tuple[int, int]:
     """Return the two classes that responses to tasks of one of them most often mix up.
 
     In shares of the responses to either class, so that large classes are not always taken.
     """
     n_classes = problem.n_classes
-    counted, _ = problem.open(np.array(run.q)).tally()
+    counted = Sweeps(problem, np.array(run.q)).tally().codes
     by_worker = counted.reshape(-1, n_classes, n_classes, problem.n_states // n_classes)
     counts = by_worker.sum(axis=(0, 3))  # [answer, class]
     mixed = counts + counts.T
@@ -115,6 +110,6 @@ def _swap(problem: Problem, q: Floats, classes: tuple[int, int]) -> Floats:
 
 def _n_changed(problem: Problem, q: Floats, other: Floats) -> int:
     """Return how many tasks have another label in the other q."""
-    mine, yours = (likeliest(vb.class_probabilities(problem, each))[0] for each in (q, other))
+    mine, yours = (likeliest(problem.by_class(each))[0] for each in (q, other))
     differs = mine != yours
     return int(differs.sum() if problem.copies is None else problem.copies[differs].sum())

@@ -1,95 +1,301 @@
-"""The stages of a fit: where it starts, plain VB, then links and gold from there, as in the paper.
+"""The stages of a fit: plain VB, then links and gold; calibrate, decode, publish.
 
-A warm start is where a fitted model ended. The later fit may have more links or labels, or other
-responses: tasks and workers that the model has not seen start as in a cold fit, from votes and from
-the prior.
+A fit climbs once with responses alone, then with links and known labels, from one start or several.
+What follows changes no parameter: each stage takes what is scored so far and hands it on.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
-from tiebreak.inference import calibration, response_patterns, vb
-from tiebreak.inference.calibration import Calibration, Honesty
+from tiebreak.inference import calibration
+from tiebreak.inference.calibration import TRUSTED_ERROR, CalibrationOptions, Evidence
+from tiebreak.inference.climb import (
+    FitState,
+    Problem,
+    Stopping,
+    best_of,
+    climb,
+    split_into_subtypes,
+    start_alone,
+    sum_subtypes,
+)
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.known import clamp, contradicts
-from tiebreak.inference.tasks.coupling import fit as exact_links
-from tiebreak.inference.tasks.coupling.ascents import HIGHER
-from tiebreak.inference.vb import Beliefs, Fit, Patterns, PlainBeliefs, Problem, Run, Stopping
-from tiebreak.kernels.layout import ByTask, Floats
-from tiebreak.kernels.sweeper import Logs
-from tiebreak.options import LinkOptions, MeanFieldOptions, as_floats
+from tiebreak.inference.known import Known
+from tiebreak.inference.rows import Rows, lay_out
+from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks.coupling.link_errors import rates_of
+from tiebreak.inference.tasks.coupling.linked import Linked, with_links
+from tiebreak.inference.tasks.coupling.plan import log_odds_of
+from tiebreak.inference.tasks.coupling.starts import best_mode, start_at, ties_three
+from tiebreak.kernels.arrays import likeliest, majority, softmax
+from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.links.graph import Implications
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions, as_floats
 
 
-class WarmStart(NamedTuple):
-    """The end of a fit, and what need not be found again for the very same responses."""
+class Start(NamedTuple):
+    """Where a fit begins: the votes, probabilities given as `init`, or an earlier model."""
 
-    responses: Responses
-    tasks: ByTask  # how they lie
-    plain: Beliefs | None  # of plain VB, which has seen neither links nor labels; None: not run
-    q: Floats  # (n_tasks, n_states) where the ascent ended
-    added: tuple[Floats, Floats]  # what q adds to the priors of workers and classes
-    worker_model: str
-    has_patterns: bool  # whether equal response patterns were worth finding
-    plain_logs: Logs | None = None  # what plain VB expects, where a fit has asked
-
-    def knows(self, worker_model: str) -> bool:
-        """Whether plain VB was run, with this model of workers."""
-        return self.plain is not None and self.worker_model == worker_model
-
-    def plain_beliefs(self) -> PlainBeliefs:
-        """Return what plain VB believed, with what it expects where that is kept."""
-        assert self.plain is not None  # it was run
-        beliefs = PlainBeliefs(*self.plain)
-        beliefs.logs = self.plain_logs
-        return beliefs
-
-    @property
-    def class_q(self) -> Floats:
-        """Where the ascent ended, by class: (n_tasks, n_classes)."""
-        n_classes = self.responses.n_classes
-        if self.q.shape[1] == n_classes:
-            return self.q
-        return np.asarray(self.q.reshape(len(self.q), n_classes, -1).sum(axis=2))
-
-    def is_for(self, responses: Responses) -> bool:
-        """Whether these are the very same responses."""
-        return self.responses is responses or _are_equal(self.responses, responses)
-
-    def implied(self, problem: Problem) -> Beliefs:
-        """Return the beliefs that q implies, under priors that may be others now."""
-        return vb.prior_plus(problem, self.added)
+    state: FitState  # q by row
+    is_cold: bool = True  # the votes
+    is_warm: bool = False  # an earlier model
+    plain: Parameters = ()  # of plain VB, where that model found them on these responses
 
 
-def _are_equal(one: Responses, other: Responses) -> bool:
-    """Compare arrays first: ids are compared one by one only where these are equal."""
-    return (
-        np.array_equal(one.start, other.start)
-        and np.array_equal(one.code, other.code)
-        and one.classes == other.classes
-        and one.workers == other.workers
-        and one.tasks == other.tasks
+class FitOptions(NamedTuple):
+    """What an estimator's options say of its fits."""
+
+    stopping: Stopping
+    calibration: CalibrationOptions = CalibrationOptions()
+    links: LinkOptions | None = None
+    weight: Floats | None = None  # (n_workers, n_classes) how often known tasks count; None: once
+
+
+class Fitted(NamedTuple):
+    """Where a fit ended, with what it was fitted to. Stages read it."""
+
+    inputs: Inputs  # by task
+    rows: Rows
+    gold: GoldCodes | None  # by row
+    implied: Implications | None  # by row
+    plain: Problem  # without links, nothing known
+    plain_parameters: Parameters  # of plain VB, which has seen neither links nor gold
+    problem: Problem  # with links, and what is known
+    known: Known  # gold, and what follows from it
+    state: FitState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """What travels from stage to stage: probabilities, labels, and what was found on the way."""
+
+    q: Floats  # (n_rows, n_classes) as reported
+    label: Codes  # (n_rows,)
+    memory: Any = None  # of the task model, at these probabilities
+    found: dict[str, Any] = field(default_factory=dict)  # results by the names they get
+
+    def adding(self, **found: Any) -> Scored:
+        """Return the same with more that was found."""
+        return replace(self, found={**self.found, **found})
+
+
+def fit(
+    plain: Problem, inputs: Inputs, rows: Rows, start: Start, options: FitOptions
+) -> tuple[Fitted, Scored]:
+    """Fit, and score: what an estimator publishes."""
+    gold, implied = rows.gold(inputs.gold_codes), rows.implied(inputs.implied)
+    if plain.n_classes < 2:
+        implied = None
+    is_alone = gold is None and inputs.link_codes is None
+    state, parameters = fit_plain(plain, start, options.stopping, is_alone=is_alone)
+    known = Known.of(gold, options.weight)
+    problem = plain
+    found: dict[str, Any] = {}
+    if implied is not None and isinstance(options.links, MeanFieldOptions):
+        from tiebreak.inference.tasks import mean_field
+
+        tol = options.stopping.tol
+        given = (implied, options.links, options.weight, tol)
+        problem, known = mean_field.with_mean_field(plain, *given)
+        q = known.clamp(state.q)
+        climbed = mean_field.climb_strengths(
+            problem, state._replace(q=q), options.links, implied.given, options.stopping
+        )
+        state, found["link_strength_"], found["link_grid_"] = climbed
+    elif implied is not None:
+        links = options.links or ExactLinkOptions()
+        assert isinstance(links, ExactLinkOptions)  # the other kind is mean field
+        problem, state, uncertain = fit_links(plain, state, implied, links, start, options)
+        assert isinstance(problem.tasks, Linked)
+        known = problem.tasks.known
+        found["uncertain"] = uncertain
+    elif gold is not None:
+        problem, state, found["from_gold"] = fit_gold(plain, state, known, start, options)
+    fitted = Fitted(inputs, rows, gold, implied, plain, parameters, problem, known, state)
+    scored = calibrate(fitted, options, found)
+    return fitted, decode(problem, state.parameters, scored, options.links)
+
+
+def fit_plain(
+    problem: Problem, start: Start, stopping: Stopping, *, is_alone: bool
+) -> tuple[FitState, Parameters]:
+    """Fit plain VB; return where links and gold start, and the parameters of plain VB.
+
+    Where links or gold follow and somebody gave the start, it is taken as it is. An earlier model
+    also tells what plain VB found there, if it saw these responses and has the same worker model.
+    """
+    if start.is_cold or is_alone:
+        state = climb(problem, FitState(q=start.state.q), stopping)
+        return state, state.parameters
+    state = start.state
+    if not state.parameters:
+        state = state._replace(parameters=problem.implied(state.q))
+    plain = start.plain or state.parameters
+    if start.is_warm and not start.plain:
+        plain = climb(problem, FitState(state.q), stopping).parameters
+    return FitState(state.q, state.parameters), plain
+
+
+def fit_links(
+    plain: Problem,
+    state: FitState,
+    implied: Implications,
+    links: ExactLinkOptions,
+    start: Start,
+    options: FitOptions,
+) -> tuple[Problem, FitState, tuple[Codes, ...]]:
+    """Fit with exact links from where plain VB ended, from one start or several.
+
+    Return also groups of linked tasks that another mode calls otherwise.
+    """
+    if links.error == "learn" and implied.given.weight is not None:
+        raise OptionError(
+            "Weights already say how sure each link is, so ExactLinkOptions.error='learn' has "
+            "nothing to find. Leave it out, or remove the weights."
+        )
+    problem = with_links(plain, implied, links, options.weight)
+    if start.is_warm:
+        at = start_at(problem, state)
+        if not at.parameters:
+            at = at._replace(parameters=problem.implied(at.q))
+        return problem, climb(problem, start_alone(problem, at), options.stopping), ()
+    is_single = implied.gold is None and not ties_three(implied.given, plain.n_classes)
+    if is_single or not start.is_cold:
+        return problem, climb(problem, start_at(problem, state), options.stopping), ()
+    dependence = options.calibration.dependence
+    best, uncertain = best_mode(plain, problem, state, links, options.stopping, dependence)
+    return problem, best, uncertain
+
+
+def fit_gold(
+    plain: Problem, state: FitState, known: Known, start: Start, options: FitOptions
+) -> tuple[Problem, FitState, bool]:
+    """Fit with known labels alone; return also whether workers as they show them won.
+
+    Where gold contradicts the crowd, these are a second start.
+    """
+    problem = known.on(plain)
+    at = FitState(q=known.clamp(state.q, plain.n_classes), remote=state.remote)
+    best = climb(problem, at, options.stopping)
+    if not (start.is_cold and known.contradicts(plain.by_class(state.q))):
+        return problem, best, False
+    of_known = at._replace(parameters=known.parameters(plain, state.q))
+    both = (best, climb(problem, of_known, options.stopping))
+    found = best_of(both)
+    return problem, found, found is both[1]
+
+
+def join_scores(
+    plain: Problem,
+    state: FitState,
+    scores: Floats,
+    implied: Implications,
+    links: ExactLinkOptions,
+    stopping: Stopping,
+) -> tuple[Problem, Scored]:
+    """Join class scores that another model gives, (n_rows, n_classes), by links: no climb.
+
+    Error rates of links, if they are to be learnt, come from the model that ended in `state`.
+    """
+    problem = with_links(plain, implied, links)
+    tasks = problem.tasks
+    assert isinstance(tasks, Linked)
+    assert tasks.own is not None  # there are links
+    parameters = (*tasks.prior, np.empty(0))
+    if tasks.errors is not None:
+        best, _ = best_mode(plain, problem, state, links, stopping)
+        parameters = best.parameters
+    q = softmax(scores)
+    at = tasks.own.at
+    concluded = tasks.conclude(parameters, scores[at], np.ones(len(at)), q[at], None)
+    q[at] = concluded.q
+    q = tasks.known.clamp(q)
+    label, _ = likeliest(q)
+    scored = Scored(q=q, label=label, memory=concluded.memory)
+    return problem, decode(problem, parameters, scored, links)
+
+
+# -- from where a fit ended to a result ------------------------------------------------------------
+
+
+def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Scored:
+    """Choose how scores become probabilities, and score: [eq:design-effect], [eq:calibration]."""
+    plain, parameters = fitted.plain, fitted.plain_parameters
+    how = options.calibration
+    if fitted.gold is not None and fitted.implied is None:
+        chosen = calibration.choose_by_gold(
+            plain, parameters, fitted.known, how, from_gold=bool(found.get("from_gold"))
+        )
+    else:
+        chosen = calibration.choose(plain, parameters, how, _evidence(fitted, options))
+    q, memory = calibration.probabilities(fitted.problem, fitted.state, chosen, known=fitted.known)
+    label, _ = likeliest(plain.by_class(fitted.state.q))
+    return Scored(q=q, label=label, memory=memory, found={**found, "calibration_": chosen})
+
+
+def _evidence(fitted: Fitted, options: FitOptions) -> Evidence | None:
+    """Trust gold and hard links; take soft ones at the error rate that is stated or was found."""
+    implied, tasks = fitted.implied, fitted.problem.tasks
+    if not isinstance(tasks, Linked) or implied is None:
+        return None
+    links = implied.given
+    given = options.links or ExactLinkOptions()
+    error = given.error if isinstance(given, ExactLinkOptions) else None
+    if tasks.errors is not None:
+        same, different = rates_of(fitted.state.parameters[1])
+        source = 0 if links.who is None or len(same) == 1 else links.who + 1
+        wrong = np.where(links.must, different[source], same[source])
+    else:
+        log_odds, hard = log_odds_of(links, None if error is None else float(error))
+        wrong = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
+    return Evidence(links, wrong, implied.gold, is_sample=options.weight is not None)
+
+
+def decode(
+    problem: Problem, parameters: Parameters, scored: Scored, links: LinkOptions | None
+) -> Scored:
+    """Give linked tasks labels that break no hard link, where the options ask for it.
+
+    Labels of all other tasks are by what the model believes: scaling must not break ties.
+    """
+    tasks, joint = problem.tasks, scored.memory
+    if not isinstance(tasks, Linked):
+        return scored
+    decoded = joint_labels(tasks, joint, links or ExactLinkOptions())
+    label = scored.label
+    if decoded is not None:
+        label = label.copy()
+        label[tasks.task] = decoded
+    return replace(scored, label=label).adding(
+        link_report_=tasks.report(joint),
+        wrong=tasks.wrong(joint),
+        rates=None if tasks.errors is None else parameters[1],
+        is_decoded=decoded is not None,
     )
 
 
-def q_of_start(start: Any, responses: Responses, tasks: ByTask, worker_model: str) -> Floats:
-    """Return q of these tasks, by states where a fitted model has the same ones, else by class."""
-    end: WarmStart | None = getattr(start, "_warm_start", None)
-    q = start.probabilities_ if end is None else end.class_q
-    if end is not None and end.is_for(responses):
-        return np.asarray(end.q if end.worker_model == worker_model else q)
-    votes = vb.majority(tasks, responses.n_classes)
-    if end is not None and end.worker_model == worker_model:
-        q = end.q
-        n_subtypes = q.shape[1] // end.responses.n_classes
-        if n_subtypes > 1:
-            votes = vb.split_into_subtypes(votes, votes, n_subtypes)
-    return q_from(start.responses_, q, responses, votes)
+def joint_labels(tasks: Linked, joint: Any, options: LinkOptions) -> Codes | None:
+    """Return the joint labels of the members; None where each gets its likeliest class.
+
+    Where the options say nothing, hard links ask for joint labels.
+    """
+    wish = getattr(options, "decode", None)
+    if not (bool(tasks.hard.any()) if wish is None else wish == "joint"):
+        return None
+    from tiebreak.inference.tasks.coupling import decode as decoding
+
+    return decoding.decode(tasks, joint)
+
+
+# -- starts from outside ---------------------------------------------------------------------------
 
 
 def q_of_init(init: Any, responses: Responses) -> Floats:
@@ -103,17 +309,46 @@ def q_of_init(init: Any, responses: Responses) -> Floats:
     return q
 
 
-def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
-    """Return q of a model of other responses, by these tasks and classes, or by their states.
+def q_of_model(model: Any, responses: Responses, worker_model: str | None = None) -> Floats:
+    """Return where an earlier model leaves these tasks, by state where the states are the same.
 
-    Parameters
-    ----------
-    former, q
-        The responses of the model, and its q.
-    responses
-        Those to fit now.
-    votes
-        (n_tasks, n_classes or n_states) where tasks that the model has not seen start.
+    Tasks that it has not seen start at the votes.
+    """
+    former = model.responses_
+    q: Floats = model.probabilities_
+    state: FitState | None = vars(model).get("_state")
+    has_same_states = state is not None and model.worker_model_ == worker_model
+    if state is not None:
+        q = state.q if has_same_states else sum_subtypes(state.q, former.n_classes)
+    if are_equal(former, responses):
+        return q
+    votes = majority(lay_out(responses), responses.n_classes)
+    n_subtypes = q.shape[1] // max(former.n_classes, 1)
+    if n_subtypes > 1:
+        votes = split_into_subtypes(votes, votes, n_subtypes)
+    return _moved(former, q, responses, votes)
+
+
+def are_equal(one: Responses, other: Responses) -> bool:
+    """Compare responses: arrays first, as ids are compared one by one only where these are equal.
+
+    >>> votes = Responses.from_rows([("a", "ann", "x")])
+    >>> are_equal(votes, Responses.from_rows([("a", "ann", "x")]))
+    True
+    """
+    return one is other or (
+        np.array_equal(one.start, other.start)
+        and np.array_equal(one.code, other.code)
+        and one.classes == other.classes
+        and one.workers == other.workers
+        and one.tasks == other.tasks
+    )
+
+
+def _moved(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
+    """Return q of a model of other responses, by these tasks and their states.
+
+    `votes`, (n_tasks, n_states), is where tasks that the model has not seen start.
     """
     place = former.tasks.codes(responses.tasks)
     n_subtypes = q.shape[1] // max(former.n_classes, 1)
@@ -131,124 +366,3 @@ def q_from(former: Responses, q: Floats, responses: Responses, votes: Floats) ->
     start = votes.copy()
     start[seen[has_mass]] = moved[has_mass] / total[has_mass, None]
     return start
-
-
-class Origin(NamedTuple):
-    """Where q of a fit comes from: the votes, probabilities given as `init`, an earlier model."""
-
-    is_cold: bool  # the votes
-    is_warm: bool  # an earlier model
-    end: WarmStart | None  # where that model ended, if it saw these responses
-    worker_model: str  # of the fit that begins
-
-
-def patterns_of(inputs: Inputs, tasks: ByTask, q: Floats | None) -> Patterns:
-    """Find tasks with equal responses, which are fitted as one; linked and known ones stay."""
-    is_small = tasks.n_tasks < response_patterns.LEAST_TASKS
-    if is_small or tasks.weight is not None or inputs.elsewhere is not None:
-        return Patterns(tasks)
-    crowd = inputs.responses
-    single = response_patterns.must_stay_single(crowd.n_tasks, inputs.link_codes, inputs.gold_codes)
-    return response_patterns.find_patterns(tasks, crowd.n_classes, single, q)
-
-
-def to_patterns(inputs: Inputs, patterns: Patterns) -> Inputs:
-    """Return the inputs with patterns in the place of tasks."""
-    return inputs._replace(
-        implied=patterns.implied(inputs.implied),
-        gold_codes=patterns.gold(inputs.gold_codes),
-    )
-
-
-def fit_plain(
-    problem: Problem, q: Floats, origin: Origin, stopping: Stopping, *, is_alone: bool
-) -> tuple[Run, PlainBeliefs]:
-    """Fit plain VB; return where links and gold start, and what plain VB believes.
-
-    It starts from q, which is taken as it is where links or gold follow and somebody gave it. An
-    earlier model also tells what plain VB believed there, if it saw these responses and has the
-    same worker model.
-    """
-    end = origin.end
-    if origin.is_cold or is_alone:
-        run = vb.ascend(problem, q, **stopping._asdict())
-        return run, PlainBeliefs(*run.beliefs)
-    if end is not None and end.knows(origin.worker_model):
-        implied, beliefs = end.implied(problem), end.plain_beliefs()
-    else:
-        implied = vb.implied_beliefs(problem, q)
-        plain = vb.ascend(problem, q, **stopping._asdict()).beliefs if origin.is_warm else implied
-        beliefs = PlainBeliefs(*plain)
-    return Run(q, implied, [], 0, converged=True), beliefs
-
-
-def fit_links_and_gold(
-    problem: Problem,
-    plain: tuple[Run, PlainBeliefs],
-    inputs: Inputs,
-    options: LinkOptions,
-    stopping: Stopping,
-    honesty: Honesty,
-    origin: Origin,
-) -> Fit:
-    """Go on from plain VB with what the inputs hold."""
-    gold = inputs.gold_codes
-    implied = inputs.implied
-    run, beliefs = plain
-    if implied is not None and problem.n_classes > 1:
-        if isinstance(options, MeanFieldOptions):
-            from tiebreak.inference.tasks import mean_field
-
-            return mean_field.fit(problem, run, implied, options, stopping, honesty)
-        given = (implied, options, stopping, honesty)
-        is_given = not origin.is_cold
-        return exact_links.fit(
-            problem, run, beliefs, *given, is_warm=origin.is_warm, is_given=is_given
-        )
-    if gold is not None:
-        return fit_gold(problem, run, beliefs, gold, stopping, honesty, is_cold=origin.is_cold)
-    found = calibration.choose(problem, run.beliefs, honesty, None)
-    return Fit(run, _of_responses(problem, run, found), found)
-
-
-def fit_gold(
-    plain: Problem,
-    start: Run,
-    beliefs: Beliefs,
-    gold: GoldCodes,
-    stopping: Stopping,
-    honesty: Honesty,
-    *,
-    is_cold: bool,
-) -> Fit:
-    """Fit with known labels alone, and calibrate by them.
-
-    Where gold contradicts the crowd, workers as known labels alone show them are a second start.
-    """
-    problem = vb.with_known(plain, gold)
-
-    def ascend(implied: Beliefs | None = None) -> Run:
-        return vb.ascend(
-            problem,
-            clamp(start.q, gold, plain.n_classes),
-            **stopping._asdict(),
-            implied=implied,
-            elsewhere=start.elsewhere,
-            may_overwrite=len(gold.task) > 0,  # a copy
-        )
-
-    run = ascend()
-    from_gold = False
-    if is_cold and contradicts(vb.class_probabilities(plain, start.q), gold):
-        other = ascend(vb.beliefs_of_known(plain, start.q, gold))
-        if other.bounds[-1] > run.bounds[-1] + HIGHER * abs(run.bounds[-1]):
-            run = other
-            from_gold = True
-    found = calibration.choose_by_gold(plain, beliefs, gold, honesty, from_gold=from_gold)
-    return Fit(run, clamp(_of_responses(plain, run, found), gold), found)
-
-
-def _of_responses(plain: Problem, run: Run, found: Calibration | None) -> Floats:
-    if found is None:
-        return vb.class_probabilities(plain, run.q)
-    return calibration.probabilities(plain, run.beliefs, found)

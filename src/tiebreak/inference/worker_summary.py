@@ -29,9 +29,9 @@ from tiebreak.data import Responses
 from tiebreak.data.frames import as_frame, as_html, as_text
 from tiebreak.data.ids import Column, Ids
 from tiebreak.errors import InputNote, NotFittedError, OptionError
-from tiebreak.inference import vb, worker_intervals
+from tiebreak.inference import worker_intervals
 from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.vb import Beliefs, Patterns, lay_out
+from tiebreak.inference.rows import Rows, lay_out
 from tiebreak.inference.worker_intervals import Cells, Spread, Votes
 from tiebreak.inference.workers import PLAIN
 from tiebreak.kernels.layout import Floats, Mask, Offsets
@@ -210,31 +210,28 @@ def _spread(model: Any) -> Spread:
     show them.
     """
     crowd = model.responses_
-    nothing = Inputs(crowd, None, None, None, None, None)
     votes, moves = _votes_of(model)
-    if "_warm_start" in vars(model):
-        warm = model._warm_start
-        problem = model._problem(Patterns(warm.tasks), nothing)
-        of_workers, totals = warm.added
-        beliefs = Beliefs(problem.states.prior + totals, problem.workers.prior + of_workers)
-        cells = Cells.of(problem.workers.cells(beliefs.beta), problem.states)
-        q, counts = worker_intervals.refine(cells, votes, warm.q, totals, moves)
+    state = vars(model).get("_state")
+    if state is not None:
+        states, workers = model._crowd_model
+        alpha, beta = state.parameters
+        cells = Cells.of(workers.cells(beta), states)
+        q, counts = worker_intervals.refine(cells, votes, state.q, alpha - states.prior, moves)
         return worker_intervals.respond(cells, votes, q, counts)
-    patterns = Patterns(lay_out(crowd))
+    rows, nothing = Rows(lay_out(crowd)), Inputs(crowd, None, None, None, None, None)
     if "_opinions" in vars(model):
-        problem = model._plain_problem(PLAIN, patterns, nothing)
+        problem = model._plain_problem(PLAIN, rows, nothing)
     elif hasattr(model, "smoothing"):
         smoothing = max(model.smoothing, LEAST_COUNT)
         smoothed = type(model)(**{**model.get_params(), "smoothing": smoothing})
-        problem = smoothed._problem(patterns, nothing)
+        problem = smoothed._problem(rows, nothing)
     else:
         raise OptionError(
             f"{type(model).__name__} does not model workers, so there are no intervals to give. "
             "Use Auto, VariationalBayes, DawidSkene or GibbsSampler."
         )
     q = model.probabilities_
-    beliefs = vb.implied_beliefs(problem, q)
-    cells = Cells.of(problem.workers.cells(beliefs.beta), problem.states)
+    cells = Cells.of(problem.workers.cells(problem.implied(q)[-1]), problem.tasks.shares)
     return worker_intervals.respond(cells, votes, q, cells.tally(votes, q, q.sum(axis=0)))
 
 

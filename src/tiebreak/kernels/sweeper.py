@@ -49,6 +49,9 @@ class Sweeper(Protocol):
     def go_to(self, elsewhere: Any) -> None:
         """Put q of tasks on other machines to where `elsewhere` said that it stood."""
 
+    def watch(self, bound: float) -> None:
+        """Be told the bound after each sweep."""
+
     def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> DirichletStep | None:
         """Return sweeps that keep Dirichlet parameters where q is; None: they are kept here.
 
@@ -98,6 +101,9 @@ class AllHere:
 
     def go_to(self, elsewhere: Any) -> None:
         """No task is elsewhere: all start where q does."""
+
+    def watch(self, bound: float) -> None:
+        """Nobody asks."""
 
 
 class HostSweeper(AllHere):

@@ -22,8 +22,7 @@ from tiebreak.data.gold import Gold
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference.stages import WarmStart
-from tiebreak.inference.vb import Beliefs, lay_out
+from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.life.records import Decoder, Encoder, require_numbers
 from tiebreak.life.update import drop_responses, require_keep
@@ -46,12 +45,12 @@ ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one 
 INNER = (
     "_communities",
     "_crowd_model",
-    "_beliefs",
+    "_state",
+    "_plain",
     "_opinions",
     "_gold_stage",
     "_carried",
 )  # beside what ends in _
-WARM = ("plain", "q", "added", "worker_model", "has_patterns")  # of a warm start
 
 
 @checks(target=PATH)
@@ -94,9 +93,6 @@ def content_of(
         "stream": dict(model._stream_notes if more is None else more),
         "batches": list(model._batches),
     }
-    warm = getattr(model, "_warm_start", None)
-    if warm is not None:
-        about["warm"] = {name: encoder.encode(getattr(warm, name), name) for name in WARM}
     return FolderContent(about, encoder.arrays, encoder.ids)
 
 
@@ -223,9 +219,6 @@ def _decode(content: FolderContent) -> Estimator:
         if name not in known:
             raise ValueError(f"{name} is no result of {type(model).__name__}")
         setattr(model, name, decoder.decode(value))
-    if "warm" in about:
-        warm = {name: decoder.decode(about["warm"][name]) for name in WARM}
-        vars(model)["_warm_start"] = WarmStart(crowd, lay_out(crowd), **warm)
     _check_shapes(model)
     model._stream_notes = dict(about["stream"])
     model._batches = tuple(about.get("batches", ()))  # files of earlier versions have none
@@ -255,24 +248,17 @@ def _check_shapes(model: Estimator) -> None:
     if len(model.labels_) != n_tasks or len(model.labels_.classes) != n_classes:
         raise ValueError("its labels do not fit its responses")
     n_states = n_classes
-    warm = getattr(model, "_warm_start", None)
-    if warm is not None:
-        n_states = warm.q.shape[1]
-        of_workers, of_states = warm.added
-        require_numbers("q", warm.q, (n_tasks, n_states))
-        require_numbers("what states add", of_states, (n_states,))
-        require_numbers("what workers add", of_workers, (n_workers, *of_workers.shape[1:]))
-        for beliefs in (warm.plain, getattr(model, "_beliefs", None)):
-            if beliefs is not None:
-                is_plain = beliefs is warm.plain and len(beliefs.alpha) == n_classes
-                require_numbers("alpha", beliefs.alpha, (n_classes if is_plain else n_states,))
-                require_numbers("beta", beliefs.beta, (n_workers, *beliefs.beta.shape[1:]))
-    if getattr(model, "_crowd_model", None) is not None:
+    state = vars(model).get("_state")
+    if state is not None:
+        n_states = state.q.shape[1]
+        require_numbers("q", state.q, (n_tasks, n_states))
         fitted: Any = model
-        _check_crowd_model(fitted._crowd_model, fitted._beliefs, n_workers, n_classes, n_states)
+        for parameters in (state.parameters, fitted._plain):
+            given = parameters, n_workers, n_classes, n_states
+            _check_crowd_model(fitted._crowd_model, *given)
     for opinion in vars(model).get("_opinions", ()):
         if opinion.model is not None:
-            _check_crowd_model(opinion.model, opinion.beliefs, n_workers, n_classes, n_classes)
+            _check_crowd_model(opinion.model, opinion.parameters, n_workers, n_classes, n_classes)
     carried = getattr(model, "_carried", None)
     if carried is not None:
         require_numbers("counts", carried.counts, (n_workers * n_classes, n_states))
@@ -310,17 +296,17 @@ def _check_shapes(model: Estimator) -> None:
 
 
 def _check_crowd_model(
-    model: CrowdModel, beliefs: Beliefs, n_workers: int, n_classes: int, n_states: int
+    model: CrowdModel, parameters: Parameters, n_workers: int, n_classes: int, n_states: int
 ) -> None:
-    """Refuse workers and beliefs that do not fit each other."""
+    """Refuse workers and parameters that do not fit each other."""
     workers = model.workers
     if (workers.n_workers, workers.n_classes, workers.n_states) != (n_workers, n_classes, n_states):
         raise ValueError("its worker model does not fit its workers")
-    beta = beliefs.beta
+    alpha, beta = parameters
     if np.broadcast_shapes(workers.prior.shape, beta.shape) != beta.shape:
         raise ValueError("the prior of its workers does not fit what is believed of them")
     require_numbers("what is believed of workers", beta, (n_workers, *beta.shape[1:]))
-    require_numbers("what is believed of classes", beliefs.alpha, (n_states,))
+    require_numbers("what is believed of classes", alpha, (n_states,))
     require_numbers("the prior of workers", workers.prior, workers.prior.shape)
     of_new = (1, *workers.prior.shape[1:])
     require_numbers("the prior of new workers", workers.prior_of_new, of_new)

@@ -24,14 +24,17 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Label, Labels
 from tiebreak.errors import GoldError, LinkError, ResponseError, note
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.inference import calibration, dirichlet, vb
-from tiebreak.inference.known import clamp
-from tiebreak.inference.stages import WarmStart
-from tiebreak.inference.tasks.coupling.ascents import Ascents
-from tiebreak.inference.tasks.coupling.fit import joint_labels, joint_probabilities
-from tiebreak.inference.vb import Beliefs, Problem, Run, Stopping, lay_out
+from tiebreak.inference import calibration, dirichlet
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb, start_alone
+from tiebreak.inference.known import Known, with_fixed
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.stages import joint_labels
+from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks.coupling.linked import Linked, with_links
+from tiebreak.inference.tasks.coupling.starts import start_at
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import AnswerCounts, CrowdFacts, CrowdModel
-from tiebreak.inference.workers.base import NEW, ExtraCodes
+from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend, choose_backend
@@ -111,7 +114,7 @@ class Stream:
         n_states = self.crowd_model.workers.n_states
         self.tasks = OpenTasks(crowd, n_states)
         state = self.tasks.state
-        state["q"] = model._warm_start.q
+        state["q"] = model._state.q
         state["reported"] = model.labels_.label
         if model.gold_ is not None:
             known = model.gold_.on(crowd.tasks, crowd.classes)
@@ -125,7 +128,7 @@ class Stream:
             self.settled = StreamCounts(of_workers, carried.totals.copy())
             state["n_dropped"] = carried.n_dropped
             # Links and gold of then are in what dropped responses said: log q − E[log π].
-            log_prior = self.crowd_model.states.expected_log(model._beliefs.alpha)
+            log_prior = self.crowd_model.states.expected_log(model._state.parameters[0])
             said = np.log(np.maximum(state["q"], TINY)) - log_prior
             state["evidence"] = np.where(state["n_dropped"][:, None] > 0.0, said, 0.0)
         self.counts = self.settled.plus(self.count(self._everyone()))
@@ -335,12 +338,12 @@ class Stream:
         """
         self._add_waiting()
         self._restart_at = self._next_restart()
-        n_classes, n_states = len(self.classes), self.crowd_model.workers.n_states
+        n_classes = len(self.classes)
+        states, workers = self.crowd_model
         tasks = self._lay_out(self.tasks.rows, len(self.workers))
-        votes = vb.majority(tasks, n_classes)
-        if n_states > n_classes:
-            votes = vb.split_into_subtypes(votes, votes, n_states // n_classes)
-        votes = clamp(votes, self._gold_among(self._everyone()), n_classes)
+        problem = Problem(tasks, Independent(states), workers, self.backend)
+        known = Known.of(self._gold_among(self._everyone()))
+        votes = known.clamp(problem.votes(), n_classes)
         state = self.tasks.state
         is_dropped = state["evidence"].any(axis=1, keepdims=True)
         state["q"] = np.where(is_dropped, state["q"], votes)
@@ -439,10 +442,10 @@ class Stream:
         counts, totals = self.backend.open(self._lay_out(rows, n_workers), q).tally()
         return StreamCounts(counts.reshape(n_workers, len(self.classes), q.shape[1]), totals)
 
-    def _lay_out(self, rows: SortedRows, n_workers: int, n_more: int = 0) -> ByTask:
-        """Lay out responses in codes of so many workers, and some more."""
+    def _lay_out(self, rows: SortedRows, n_workers: int) -> ByTask:
+        """Lay out responses in codes of so many workers."""
         role = np.full(len(rows.start) - 1, FREE, dtype=np.int8)
-        n_codes = n_workers * len(self.classes) + n_more
+        n_codes = n_workers * len(self.classes)
         n_states = self.crowd_model.workers.n_states
         return layout.lay_out(rows.start, rows.code, role, n_codes, n_states, rows.weight)
 
@@ -486,13 +489,13 @@ class Stream:
         if is_fresh.any():
             q[is_fresh] = self._first_q(problem, at, np.flatnonzero(is_fresh).astype(np.int32))
         n_given = layout.total_weights(rows.start, rows.weight) + state["n_dropped"]
-        run, label, probabilities = self._ascend(problem, q, slots, n_given, stopping)
-        after = self._count(rows, run.q, len(at))
+        end, label, probabilities = self._climb(problem, q, slots, n_given, stopping)
+        after = self._count(rows, end.q, len(at))
         changed = after.of_workers - before.of_workers
         self.counts.of_workers[at] = np.maximum(self.counts.of_workers[at] + changed, 0.0)
         self.counts.of_states[:] += after.of_states - before.of_states
-        self.tasks.state["q"][slots] = run.q
-        return FittedTasks(slots, label, probabilities, run.bounds)
+        self.tasks.state["q"][slots] = end.q
+        return FittedTasks(slots, label, probabilities, list(end.bounds))
 
     def _problem(
         self, rows: SortedRows, at: Codes, before: StreamCounts, evidence: Floats
@@ -502,52 +505,60 @@ class Stream:
         chosen = workers.select(at)
         others = np.maximum(self.counts.of_workers[at] - before.of_workers, 0.0)
         carried = (
-            chosen.collect(others.reshape(-1, workers.n_states)),
             np.maximum(self.counts.of_states - before.of_states, 0.0),
+            chosen.collect(others.reshape(-1, workers.n_states)),
         )
-        has_more = np.flatnonzero(evidence.any(axis=1))
-        if len(has_more):  # what was dropped is one more response
-            more = len(at) * len(self.classes) + np.arange(len(has_more), dtype=np.int32)
-            rows = SortedRows(*layout.with_more_codes(*rows, has_more, more))
-            chosen = ExtraCodes(chosen, evidence[has_more])
-        tasks = self._lay_out(rows, len(at), len(has_more))
-        return Problem(tasks, states, chosen, self.backend, 1, carried=carried)
+        tasks = self._lay_out(rows, len(at))
+        problem = Problem(tasks, Independent(states), chosen, self.backend, 1, carried=carried)
+        has_more = np.flatnonzero(evidence.any(axis=1))  # what dropped responses said is given
+        return with_fixed(problem, has_more, evidence[has_more]) if len(has_more) else problem
 
     def _first_q(self, problem: Problem, at: Codes, tasks: Codes) -> Floats:
         """Return what tasks are by their responses, with workers as they are believed to be now."""
         states, workers = self.crowd_model
         chosen = workers.select(at)
         now = chosen.collect(self.counts.of_workers[at].reshape(-1, workers.n_states))
-        beliefs = Beliefs(states.prior + self.counts.of_states, chosen.prior + now)
-        part = layout.part_of(problem.tasks, tasks, workers.n_states)
-        scores = problem.backend.score_tasks(part, *vb.expected_logs(problem, beliefs))
+        parameters = (states.prior + self.counts.of_states, chosen.prior + now)
+        part = layout.part_of(problem.rows, tasks, workers.n_states)
+        scores = problem.backend.score_tasks(part, *problem.logs(parameters))
+        own = problem.tasks.own
+        if own is not None and own.fixed is not None:
+            place = np.searchsorted(tasks, own.at)
+            inside = np.flatnonzero(np.isin(own.at, tasks))
+            scores[place[inside]] += own.fixed[inside]
         return np.asarray(softmax(scores))
 
-    def _ascend(
+    def _climb(
         self, problem: Problem, q: Floats, slots: Codes, n_given: Floats, stopping: Stopping
-    ) -> tuple[Run, Codes, Floats]:
+    ) -> tuple[FitState, Codes, Floats]:
         """Return where tasks end, their labels, and the calibrated probabilities of classes."""
         gold = self._gold_among(slots)
         links = self._links_among(slots)
-        found = self.template.calibration_
+        known = Known.of(gold)
+        options = ExactLinkOptions(decode=getattr(self.template.link_options, "decode", None))
         if links is None:
-            known = vb.with_known(problem, gold)
-            run = vb.ascend(known, clamp(q, gold, problem.n_classes), **stopping._asdict())
-            by_class = vb.class_probabilities(problem, run.q)
-            label, _ = likeliest(by_class)
-            if found is not None:
-                by_class = calibration.probabilities(problem, run.beliefs, found, n_given)
-            return run, label, clamp(by_class, gold)
-        given = self.template.link_options
-        options = ExactLinkOptions(decode=getattr(given, "decode", None))
-        ascents = Ascents(problem, self._imply(links, gold), options, stopping)
-        end = ascents.ascend_warm(Run(q, vb.implied_beliefs(problem, q), [], 0, converged=False))
-        by_class = joint_probabilities(problem, ascents.setup, end.run, found, n_given)
-        label, _ = likeliest(by_class)
-        decoded = joint_labels(ascents.setup, options)
+            problem = known.on(problem)
+            end = climb(problem, FitState(q=known.clamp(q, problem.n_classes)), stopping)
+        else:
+            plain = FitState(q, problem.implied(q))
+            problem = with_links(problem, self._imply(links, gold), options)
+            assert isinstance(problem.tasks, Linked)
+            known = problem.tasks.known
+            start = start_at(problem, plain)
+            if not start.parameters:
+                start = start._replace(parameters=problem.implied(start.q))
+            end = climb(problem, start_alone(problem, start), stopping)
+        found = self.template.calibration_
+        q, memory = calibration.probabilities(problem, end, found, n_given, known)
+        if links is None:
+            label, _ = likeliest(problem.by_class(end.q))
+            return end, label, q
+        assert isinstance(problem.tasks, Linked)
+        label, _ = likeliest(q)
+        decoded = joint_labels(problem.tasks, memory, options)
         if decoded is not None:
-            label[ascents.setup.exact.task] = decoded
-        return end.run, label, by_class
+            label[problem.tasks.task] = decoded
+        return end, label, q
 
     # What is kept of a stream
 
@@ -628,17 +639,13 @@ class Stream:
         """Give a model what the stream believes, and what only counts remember."""
         states, workers = self.crowd_model
         added = workers.collect(self.counts.of_workers.reshape(-1, workers.n_states))
-        beliefs = Beliefs(states.prior + self.counts.of_states, workers.prior + added)
-        tasks = lay_out(crowd)
+        parameters: Parameters = (states.prior + self.counts.of_states, workers.prior + added)
+        problem = Problem(lay_out(crowd), Independent(states), workers, self.backend)
         model._crowd_model = self.crowd_model
-        model._beliefs = beliefs
-        model.class_prior_ = states.mean(beliefs.alpha)
-        model.confusion_ = vb.confusion(Problem(tasks, states, workers, self.backend), beliefs)
-        q = self.tasks.state["q"].copy()
-        implied = (added, self.counts.of_states.copy())
-        model._warm_start = WarmStart(
-            crowd, tasks, beliefs, q, implied, model.worker_model_, has_patterns=False
-        )
+        model._state = FitState(self.tasks.state["q"].copy(), parameters)
+        model._plain = parameters
+        model.class_prior_ = states.mean(parameters[0])
+        model.confusion_ = problem.confusion(parameters)
         n_dropped = self.tasks.state["n_dropped"].copy()
         model._carried = None
         if self.settled.of_workers.any() or self.settled.of_states.any() or n_dropped.any():

@@ -20,19 +20,20 @@ from tiebreak.data.ids import MISSING, Ids
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, note
 from tiebreak.estimators import committee
-from tiebreak.inference import calibration, dirichlet, vb
+from tiebreak.inference import calibration, dirichlet
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.dirichlet import ClassPrior, StatePrior
+from tiebreak.inference.climb import Problem
+from tiebreak.inference.dirichlet import FIXED, ClassPrior
 from tiebreak.inference.inputs import require_memory
-from tiebreak.inference.known import clamp
-from tiebreak.inference.tasks.coupling.ascents import Setup, set_up
-from tiebreak.inference.tasks.coupling.fit import joint_labels
+from tiebreak.inference.stages import joint_labels
+from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
-from tiebreak.inference.vb import Beliefs, Problem
+from tiebreak.inference.tasks.coupling.linked import Linked, with_links, with_odds
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import default_threads, likeliest, softmax
+from tiebreak.kernels.arrays import default_threads, likeliest, majority, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, total_weights
 from tiebreak.kernels.sweeper import Logs
@@ -89,15 +90,15 @@ class Knowledge(NamedTuple):
     The last worker of the table is one whom the model has never seen.
     """
 
-    states: StatePrior
-    beliefs: Beliefs  # of classes; those of workers are in the table
+    states: ClassPrior
+    alpha: Floats  # counts of classes; those of workers are in the table
     workers: KnownWorkers
 
     def problem(self, model: Estimator, tasks: ByTask) -> Problem:
         """Return the inference of tasks whose responses lie in the codes of the table."""
         backend, n_threads = _where_it_runs(model)
         kernels = choose_backend(backend, len(tasks.code))
-        return Problem(tasks, self.states, self.workers, kernels, n_threads)
+        return Problem(tasks, Independent(self.states), self.workers, kernels, n_threads)
 
     def tables_for(self, worker: Codes, label: Codes) -> Logs:
         """Return the logs of class prior and table for other workers and classes, by their codes.
@@ -107,7 +108,7 @@ class Knowledge(NamedTuple):
         """
         n_known = self.workers.n_states
         table = self.workers.table.reshape(-1, n_known, n_known)
-        log_prior = self.states.expected_log(self.beliefs.alpha)
+        log_prior = self.states.expected_log(self.alpha)
         seen = np.flatnonzero(label != MISSING)
         prior = np.full(len(label), log_prior.min())
         prior[seen] = log_prior[label[seen]]
@@ -126,7 +127,7 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     if links is not None:
         return _label_linked(model, crowd, knowledge, links)
     if knowledge is None:
-        q = vb.majority(_in_codes_of(model, crowd, None), len(model.classes_))
+        q = majority(_in_codes_of(model, crowd, None), len(model.classes_))
     elif "_opinions" in vars(model):
         q = _committee_says(model, _in_codes_of(model, crowd, knowledge))
     else:
@@ -142,7 +143,7 @@ def ready_to_send(model: Estimator) -> Estimator:
     _require_fitted(model)
     small = copy.copy(model)
     knowledge_of(small)  # made once, and sent along
-    for name in ("_warm_start", "responses_", "probabilities_", "tasks_"):
+    for name in ("_state", "responses_", "probabilities_", "tasks_"):
         vars(small).pop(name, None)
     small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
     return small
@@ -178,7 +179,7 @@ def _make_knowledge(model: Estimator) -> Knowledge | None:
     from tiebreak.estimators.variational_bayes import VariationalBayes
 
     if isinstance(model, VariationalBayes):
-        return _of_crowd_model(model, model._crowd_model, model._beliefs)
+        return _of_crowd_model(model, model._crowd_model, model._state.parameters)
     if isinstance(model, MajorityVote):
         return None
     n_workers, n_classes = model.confusion_.shape[:2]
@@ -193,18 +194,19 @@ def _make_knowledge(model: Estimator) -> Knowledge | None:
         logs = np.log(np.concatenate([by_answer, unseen]))
     table = np.maximum(logs, IMPOSSIBLE).reshape(-1, n_classes)
     workers = KnownWorkers(table, n_workers + 1, n_classes)
-    return Knowledge(PointShares(model.class_prior_), Beliefs(model.class_prior_, table), workers)
+    return Knowledge(PointShares(model.class_prior_), model.class_prior_, workers)
 
 
-def _of_crowd_model(model: Estimator, crowd_model: CrowdModel, beliefs: Beliefs) -> Knowledge:
+def _of_crowd_model(model: Estimator, crowd_model: CrowdModel, parameters: Parameters) -> Knowledge:
     """Return what a fitted crowd model knows, with a worker whom it has never seen."""
     states, workers = crowd_model
     at = np.arange(workers.n_workers + 1, dtype=np.int32)
     at[-1] = NEW
-    parameters = workers.select_parameters(beliefs.beta, at)
-    logs = workers.select(at).log_table(parameters, _where_it_runs(model)[1])
+    alpha, beta = parameters
+    chosen = workers.select_parameters(beta, at)
+    logs = workers.select(at).log_table(chosen, _where_it_runs(model)[1])
     known = KnownWorkers(np.ascontiguousarray(logs), workers.n_workers + 1, workers.n_classes)
-    return Knowledge(states, beliefs, known)
+    return Knowledge(states, alpha, known)
 
 
 # -- responses in the codes of a model -------------------------------------------------------------
@@ -282,7 +284,7 @@ def _label_alone(model: Estimator, crowd: Responses, knowledge: Knowledge) -> Fl
         if not np.array_equal(own.code, np.arange(n_codes)):
             table = table[own.code]
     scale = (model.calibration_ or AS_IT_IS).scale(calibration.n_responses(tasks))
-    log_prior = knowledge.states.expected_log(knowledge.beliefs.alpha)
+    log_prior = knowledge.states.expected_log(knowledge.alpha)
     kernels = choose_backend(backend, len(crowd.code))
     n_classes = len(model.classes_)
     return calibration.probabilities_by(
@@ -299,13 +301,14 @@ def _committee_says(model: Any, tasks: ByTask) -> Floats:
         if opinion.model is None:
             said[opinion.name] = committee.by_votes(tasks, len(model.classes_))
             continue
-        known = _of_crowd_model(model, opinion.model, opinion.beliefs)
+        known = _of_crowd_model(model, opinion.model, opinion.parameters)
         problem = known.problem(model, tasks)
+        parameters = (known.alpha, known.workers.table)
         if opinion.name in (committee.FIRST_STEP, committee.EVEN):
-            said |= committee.by_step(problem, known.beliefs)
+            said |= committee.by_step(problem, parameters)
         else:
             honest = model.dependence if opinion.name == committee.VB else 0.0
-            said[opinion.name] = committee.by_model(problem, known.beliefs, honest)
+            said[opinion.name] = committee.by_model(problem, parameters, honest)
     weight = {each.name: each.weight for each in model._opinions if each.weight}
     q = committee.pool(said, weight)
     stage = model._gold_stage
@@ -342,27 +345,30 @@ def _label_linked(model: Any, crowd: Responses, knowledge: Knowledge | None, lin
     has_rows = not is_committee and model._carried is None
     problem = knowledge.problem(model, _with_old(model, new, union.old, has_rows=has_rows))
     options = _link_options(model)
-    setup = _set_up(model, union, problem, options)
+    problem = _with_links(model, union, problem, options)
+    tasks = problem.tasks
+    assert isinstance(tasks, Linked)
+    assert tasks.own is not None  # there are links
     if is_committee:
-        log_prior = np.log(model.class_prior_)
         said = np.concatenate([_committee_says(model, new), model.probabilities_[union.old]])
         scores = np.log(np.maximum(said, TINY))
         scale = np.ones(len(scores))
+        alpha = model.class_prior_
     else:
-        log_prior = problem.states.expected_log_of_class(knowledge.beliefs.alpha)
-        scores, scale = _scores(model, problem, knowledge.beliefs, union.old)
-    exact = setup.exact
-    nodes = exact.nodes
-    linked = calibration.scale_scores(
-        scores[exact.task], scale[exact.task], log_prior, nodes.pays, nodes.unit
-    )
+        alpha = knowledge.alpha
+        scores, scale = _scores(model, problem, alpha, union.old)
+    own = tasks.own
+    shares = ClassPrior(alpha, FIXED) if is_committee else tasks.shares
+    linked = calibration.scale_own(own, scores[own.at], scale[own.at], shares, alpha)
     q = softmax(scale[:, None] * scores)
-    q[exact.task] = exact.probabilities(linked)
-    q = clamp(q, setup.known)
+    parameters = (alpha, *tasks.prior[1:], knowledge.workers.table)
+    concluded = tasks.conclude(parameters, linked, scale[own.at], q[own.at], None)
+    q[own.at] = concluded.q
+    q = tasks.known.clamp(q)
     label, _ = likeliest(q)
-    decoded = joint_labels(setup, options)
+    decoded = joint_labels(tasks, concluded.memory, options)
     if decoded is not None:
-        label[exact.task] = decoded
+        label[tasks.task] = decoded
     n = crowd.n_tasks
     return Labels.from_probabilities(
         crowd.tasks, model.classes_, q[:n], label=label[:n], frame=crowd.frame
@@ -421,7 +427,7 @@ def _link_options(model: Any) -> ExactLinkOptions:
     return ExactLinkOptions(error=float(1.0 / (1.0 + np.exp(strength))))
 
 
-def _set_up(model: Any, union: Union, problem: Problem, options: ExactLinkOptions) -> Setup:
+def _with_links(model: Any, union: Union, problem: Problem, options: ExactLinkOptions) -> Problem:
     codes = union.links.on(union.tasks)
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
     implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
@@ -432,19 +438,25 @@ def _set_up(model: Any, union: Union, problem: Problem, options: ExactLinkOption
         links=union.links,
         on_contradiction=model.on_contradiction,
     )
-    setup = set_up(problem, implied, options)
-    if options.error == "learn" and getattr(model, "link_errors_", None):
-        soft = union.links.select(implied.given.row[~setup.hard])
-        setup.exact.set_log_odds(link_odds(model, replace(soft, weight=None)))
-    return setup
+    problem = with_links(problem, implied, options)
+    tasks = problem.tasks
+    assert isinstance(tasks, Linked)
+    if tasks.errors is None:
+        return problem
+    odds = tasks.log_odds
+    if getattr(model, "link_errors_", None):
+        soft = union.links.select(implied.given.row[~tasks.hard])
+        odds = link_odds(model, replace(soft, weight=None))
+    return with_odds(problem, odds)
 
 
-def _scores(model: Any, problem: Problem, beliefs: Beliefs, old: Codes) -> tuple[Floats, Floats]:
+def _scores(model: Any, problem: Problem, alpha: Floats, old: Codes) -> tuple[Floats, Floats]:
     """Return the class scores of new and old tasks, and by how much each counts."""
     found = model.calibration_ or AS_IT_IS
-    everyone = np.arange(problem.tasks.n_tasks, dtype=np.int32)
-    scores = calibration.class_scores_of(problem, beliefs, everyone)
-    n_given = calibration.n_responses(problem.tasks)
+    everyone = np.arange(problem.rows.n_tasks, dtype=np.int32)
+    logs = problem.logs((alpha, problem.workers.table))  # type: ignore[attr-defined]
+    scores = calibration.class_scores_of(problem, logs, everyone)
+    n_given = calibration.n_responses(problem.rows)
     if model._carried is None or not len(old):
         return scores, found.scale(n_given)
     crowd = model.responses_

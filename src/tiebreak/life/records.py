@@ -25,10 +25,10 @@ from tiebreak.data.labels import Labels
 from tiebreak.data.runs import Runs, WorkerRuns
 from tiebreak.errors import InputError
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.climb import FitState
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, ErrorRate
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.vb import Beliefs, GridPoint
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.life.update import Carried
@@ -42,12 +42,13 @@ RECORDS: dict[str, type[Any]] = {
     for each in (
         *(Responses, Runs, WorkerRuns, Links, Gold, Labels),
         *(ExactLinkOptions, MeanFieldOptions),
-        *(Calibration, LinkReport, DoubtfulLinks, ErrorRate, GridPoint),
-        *(Beliefs, CrowdModel, Carried, ClassPrior),
+        *(Calibration, LinkReport, DoubtfulLinks, ErrorRate),
+        *(FitState, CrowdModel, Carried, ClassPrior),
     )
 }
 HOMES = {  # of records that few models hold: loaded when one is met
     "FromVote": "tiebreak.estimators.committee",
+    "GridPoint": "tiebreak.inference.tasks.mean_field",
     "GoldStage": "tiebreak.estimators.gold_stage",
     "LikelyBest": "tiebreak.estimators.likely_best",
     "Member": "tiebreak.estimators.committee",

@@ -27,7 +27,8 @@ from tiebreak.data.labels import Labels
 from tiebreak.data.responses import INT32_END
 from tiebreak.errors import GoldError, NotFittedError, OptionError, note
 from tiebreak.inference import calibration
-from tiebreak.inference.vb import Stopping, lay_out
+from tiebreak.inference.climb import Stopping
+from tiebreak.inference.rows import lay_out
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
@@ -228,12 +229,9 @@ def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:
     model.tasks_ = empty.tasks
     model.probabilities_ = none
     model.labels_ = Labels.from_probabilities(empty.tasks, empty.classes, none)
-    warm = getattr(model, "_warm_start", None)
-    if warm is not None:
-        q = np.zeros((0, n_states))
-        vars(model)["_warm_start"] = warm._replace(
-            responses=empty, tasks=lay_out(empty), q=q, plain_logs=None
-        )
+    state = vars(model).get("_state")
+    if state is not None:
+        vars(model)["_state"] = state._replace(q=np.zeros((0, n_states)))
 
 
 def drop_responses(model: Fitted) -> Fitted:
@@ -245,8 +243,8 @@ def drop_responses(model: Fitted) -> Fitted:
         )
     crowd = model.responses_
     former = model._carried
-    warm = getattr(model, "_warm_start", None)
-    q = model.probabilities_ if warm is None else warm.q
+    state = vars(model).get("_state")
+    q = model.probabilities_ if state is None else state.q
     tasks = lay_out(crowd)
     backend = choose_backend("auto", crowd.n_responses)
     counts, _ = backend.open(tasks, np.ascontiguousarray(q), default_threads()).tally()
@@ -263,8 +261,6 @@ def drop_responses(model: Fitted) -> Fitted:
     made._batches = batches_of(model)
     made.responses_ = empty
     made._carried = Carried(counts, totals, n_dropped)
-    if warm is not None:
-        vars(made)["_warm_start"] = warm._replace(responses=empty, tasks=lay_out(empty))
     return made
 
 

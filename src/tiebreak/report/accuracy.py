@@ -70,7 +70,7 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     """
     prior = np.asarray(model.class_prior_)
     counts = responses_by_class(model)
-    end, crowd = vars(model).get("_warm_start"), model.responses_
+    end, crowd = vars(model).get("_state"), model.responses_
     # A table can be had soon, and is of the tasks that this model shows.
     has_table = end is not None and getattr(model, "_carried", None) is None
     if has_table and len(end.q) == crowd.n_tasks and 0 < crowd.n_responses <= MOST_RESPONSES:

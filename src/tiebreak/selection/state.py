@@ -15,8 +15,8 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference import vb
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.rows import lay_out
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets, total_weights
@@ -162,7 +162,7 @@ def own_probabilities(model: Estimator) -> Floats:
     by_answer = np.log(np.maximum(model.confusion_, TINY)).transpose(0, 2, 1)
     log_prior = np.log(np.maximum(model.class_prior_, TINY))
     log_table = np.ascontiguousarray(by_answer).reshape(-1, crowd.n_classes)  # [code, truth]
-    tasks = vb.lay_out(crowd)
+    tasks = lay_out(crowd)
     backend = choose_backend("auto", crowd.n_responses)
     return softmax(_scale(model)[:, None] * backend.score_tasks(tasks, log_prior, log_table))
 

@@ -34,8 +34,9 @@ from tiebreak.estimators.base import Estimator, check_options, require_fitted
 from tiebreak.estimators.dawid_skene import DawidSkene
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.inference import vb
 from tiebreak.inference.inputs import Inputs, memory_bytes, read_and_check_inputs
+from tiebreak.inference.rows import lay_out
+from tiebreak.inference.stages import Fitted
 from tiebreak.inference.workers import name_of, named
 from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
@@ -205,7 +206,7 @@ def fit(
     shards.n_tasks -= responses.n_tasks
     try:
         shards.load()
-        last = _fit_model(model, inputs._replace(elsewhere=shards), shards, start_tables)
+        last = _fit_model(model, inputs._replace(remote=shards), shards, start_tables)
         wish = LabelWish(str(folder), probabilities, model.calibration_, last)
         ends = np.cumsum(n_named)[:-1]
         own = np.split(model.labels_.label, ends), np.split(model.probabilities_, ends)
@@ -384,16 +385,16 @@ def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -
     n_linked = 0 if inputs.link_codes is None else 2 * inputs.link_codes.n_links
     n_responses = shards.crowd.n_responses if crowd.n_responses else 0
     kernels = choose_backend(model.backend, n_responses, n_linked, may_be_device=False)
-    tasks = vb.lay_out(crowd)
+    tasks = lay_out(crowd)
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
-    fitted: publishing.Fitted | None = None
+    fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
         model.worker_model_ = name_of(model.worker_model)
         model._communities = None
-        fitted = model._fit_inputs(inputs, tasks, q, None, is_warm=q is not None)
-        q = fitted.found.run.q
-        shards.state = fitted.found.run.elsewhere
-        publishing.publish_learnt(model, fitted)
+        fitted, scored = model._fit_inputs(inputs, q=q)
+        q = fitted.state.q
+        shards.state = fitted.state.remote
+        publishing.publish_learnt(model, fitted, scored)
     else:
         q = model._fit_inputs(inputs, q)
     sums = shards.sums()
@@ -411,7 +412,7 @@ def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -
     if fitted is None:
         return None
     publishing.note_gold(fitted, model.dependence)
-    return vb.expected_logs(fitted.problem, fitted.found.run.beliefs)
+    return fitted.plain.logs(fitted.state.parameters)
 
 
 def _summary(model: Estimator, crowd: JoinedCrowd) -> dict[str, Any]:

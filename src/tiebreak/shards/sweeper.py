@@ -132,10 +132,6 @@ class Shards:
         counts = np.asarray(found[0]).reshape(-1, n_states)
         return Swept(counts, found[1][:-1], float(found[2]), float(found[1][-1]))
 
-    def watch(self, bound: float) -> None:
-        """Take note of the bound, to tell it."""
-        self.bound = bound
-
     def write(self, wish: LabelWish, label: Sequence[Any], q: Sequence[Floats]) -> Offsets:
         """Write all labels, those of the driver's tasks (by shard) too; count the unsure ones."""
         if wish.tables is not None:
@@ -185,6 +181,10 @@ class ShardSweeper(HostSweeper):
         """Go on from a state."""
         self._shards.state = elsewhere
 
+    def watch(self, bound: float) -> None:
+        """Take note of the bound, to tell it."""
+        self._shards.bound = bound
+
 
 def _plus(others: Swept, here: Swept) -> Swept:
     """Add up; the driver's tasks may have codes of their own, after those of workers."""
@@ -201,6 +201,8 @@ class ShardBackend:
     def __init__(self, inner: Backend, shards: Shards) -> None:
         self._inner = inner
         self._shards = shards
+        self.n_remote_tasks = shards.n_tasks
+        self.n_remote_responses = shards.n_responses
 
     def open(
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None

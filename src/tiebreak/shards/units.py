@@ -19,8 +19,9 @@ import numpy as np
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.errors import FileError
-from tiebreak.inference import calibration, vb
+from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.climb import split_into_subtypes
 from tiebreak.inference.workers import one_class
 from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.arrays import likeliest
@@ -114,7 +115,7 @@ class Part:
         shares = arrays.majority(self.tasks, self.crowd.n_classes, large)
         if self.n_subtypes == 1:
             return shares
-        return vb.split_into_subtypes(shares, shares, self.n_subtypes)
+        return split_into_subtypes(shares, shares, self.n_subtypes)
 
     def go_to(self, state: State) -> None:
         """Let q be what it was in a state."""

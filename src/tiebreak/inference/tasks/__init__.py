@@ -1,1 +1,125 @@
-"""What tasks may be and what ties them: links, inferred exactly or by mean field."""
+"""Task models: what tasks may be before anyone answers, and what ties them.
+
+| model | what it says |
+|---|---|
+| `independent.Independent` | each task draws its class from the class prior |
+| `coupling.Linked` | links hold, or hold with a probability: exact joint inference |
+| `mean_field.MeanField` | links pull and push: the paper's VB-ILC |
+
+A new one is a class with the methods of `Tasks`; `Independent` has them all for rows that nothing
+ties, so that a subclass says what it changes. The loop (`climb.py`), worker models and kernels know
+nothing of it. `tests/inference/test_tasks_seam.py` shows one in thirty lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tiebreak.kernels.layout import POOLED, ByTask, Codes, Floats, Roles
+from tiebreak.kernels.sweeper import Logs
+
+if TYPE_CHECKING:
+    from tiebreak.inference.climb import Problem
+    from tiebreak.inference.dirichlet import ClassPrior
+
+Parameters = tuple[Floats, ...]  # positive: a prior plus counts
+
+
+class OwnRows(NamedTuple):
+    """The rows whose q a task model makes itself, in its own order."""
+
+    at: Codes  # (n_own,) their places among all rows
+    rows: ByTask  # the responses on them
+    draws: Floats | None = None  # (n_own,) draws of the class prior; None: 1 each. Copies share one
+    fixed: Floats | None = None  # (n_own, n_states) log scores that are given; −∞: impossible
+    unit: Codes | None = None  # (n_own,) equal for copies, which share one draw; −1: of no copy
+
+    def away(self, role: Roles) -> Roles:
+        """Return the roles of all rows for a sweeper that leaves these alone."""
+        role = role.copy()
+        role[self.at] = POOLED
+        return role
+
+    def is_all(self, problem: Problem) -> bool:
+        """Say whether a sweeper has no other row."""
+        return bool(len(self.at) == problem.rows.n_tasks and problem.backend.sweeps_here)
+
+    def score(self, problem: Problem, logs: Logs) -> Floats:
+        """Return scores, (n_own, n_states): draws · E[log π] + fixed + Σ E[log θ]."""
+        log_prior, log_table = logs
+        found: Floats = problem.backend.score_tasks(
+            self.rows, log_prior, log_table, problem.n_threads
+        )
+        if self.draws is not None:
+            found += (self.draws - 1.0)[:, None] * log_prior
+        return found if self.fixed is None else found + self.fixed
+
+    def expected_fixed(self, q: Floats) -> float:
+        """Return Σ ⟨q, fixed⟩, the part of the bound of scores that are given."""
+        if self.fixed is None:
+            return 0.0
+        return float((q * np.where(q > 0.0, self.fixed, 0.0)).sum())
+
+
+class Inferred(NamedTuple):
+    """What a task model says of its own rows."""
+
+    q: Floats  # (n_own, n_states)
+    added: Parameters = ()  # counts for `prior[1:]`
+    value: float = 0.0  # entropy of q and expected couplings, less what `log_evidence` counts
+    memory: Any = None
+    change: float = 0.0  # of what else must come to rest: error rates of links
+    may_cycle: bool = False  # updates swap between two states
+
+
+class Tasks(Protocol):
+    """What tasks may be, and what ties them: the seam."""
+
+    @property
+    def shares(self) -> ClassPrior:
+        """The states of a task, their classes, and the prior of each."""
+
+    @property
+    def prior(self) -> Parameters:
+        """Parameters before any response: of states, (n_states,), and whatever else is learnt.
+
+        A chain adds its transitions, links that may err their error rates. All are positive counts,
+        and all are extrapolated by SQUAREM.
+        """
+
+    @property
+    def own(self) -> OwnRows | None:
+        """The rows that this model infers; every other row is softmax of its score."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the bound is a bound and sweeps depend on parameters alone.
+
+        Then SQUAREM may extrapolate, and starts are compared by their bounds.
+        """
+
+    def log_prior(self, parameters: Parameters) -> Floats:
+        """Return the expected log probability of each state, (n_states,)."""
+
+    def log_evidence(self, parameters: Parameters) -> float:
+        """Return the part of the bound that parameters tell; its gradient are the logs used."""
+
+    def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
+        """Return q of the own rows by these scores, (n_own, n_states); q is where they stand."""
+
+    def tally(self, q: Floats) -> Parameters:
+        """Return what q of the own rows adds to `prior[1:]` at a start, without joint beliefs."""
+
+    def value(self, q: Floats) -> float | None:
+        """Return the own rows' part of the bound at a start; None: joint beliefs must exist."""
+
+    def conclude(
+        self, parameters: Parameters, score: Floats | None, scale: Floats, q: Floats, memory: Any
+    ) -> Inferred:
+        """Return the class probabilities of the own rows that a fit reports, (n_own, n_classes).
+
+        `score` has class scores, times the `scale` of each row; None: probabilities are reported
+        as the fit left them. `q`, by class, and `memory` are where the fit ended.
+        """

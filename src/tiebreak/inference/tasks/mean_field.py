@@ -7,28 +7,35 @@ strengths and keeps the one whose labels break the fewest links.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import calibration, vb
-from tiebreak.inference.calibration import Honesty
-from tiebreak.inference.known import clamp
-from tiebreak.inference.tasks.coupling.ascents import known_tasks
-from tiebreak.inference.tasks.coupling.nodes import units_of_copies
-from tiebreak.inference.vb import Fit, GridPoint, LinkStep, Problem, Run, Stopping
+from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference.known import Known
+from tiebreak.inference.tasks import Inferred, OwnRows, Parameters
+from tiebreak.inference.tasks.coupling.linked import known_labels, units_of_copies
+from tiebreak.inference.tasks.independent import Independent
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import LINKED, ByGroup, Codes, Floats, Offsets, Roles, Swept
-from tiebreak.kernels.sweeper import Logs, Sweeper
+from tiebreak.kernels.layout import ByGroup, Floats, Mask, Offsets
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.options import MeanFieldOptions
 
 GRID = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 100.0, 500.0)
 SAFE_STRENGTH = 2.0  # up to here every schedule finds the same optimum
+TINY = np.finfo(np.float64).tiny
+
+
+class GridPoint(NamedTuple):
+    """One strength of the grid, and how its labels do."""
+
+    strength: float
+    violated: int  # given links that the labels break
+    converged: bool
 
 
 def closed_groups(implied: Implications) -> ByGroup:
@@ -54,91 +61,82 @@ def given_groups(links: LinkCodes) -> ByGroup:
     return layout.by_group(linked, alone, 0.0, (apart.left, apart.right, signed), len(linked))
 
 
-@dataclass
-class MeanField:
-    """Links at one strength, updated on one schedule: a `vb.LinkModel`.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MeanField(Independent):
+    """Links at one strength, updated on one schedule; the own rows are all that links name.
 
     "in-turn" raises the bound at every step; "parallel" is the paper's, all at once, and may swap
     for ever; "damped" goes from q towards the parallel update only as far as the bound rises.
     """
 
-    groups: ByGroup
-    strength: float
-    role: Roles
+    groups: ByGroup  # its tasks are numbered by their places among the own rows
+    waits: Mask  # (n_own,) whose class is not known
     backend: Backend
+    strength: float = 1.0
     schedule: str = "in-turn"
-    unpaid: Floats | None = None  # (n_tasks,) the part of its prior that a task's copies pay
-
-    remembers = True  # updated from the q before
+    tol: float = 1e-6  # within which a q comes back where parallel updates cycle
 
     @property
-    def may_cycle(self) -> bool:
-        """Whether updates can swap between two states for ever."""
-        return self.schedule == "parallel"
+    def exact(self) -> bool:
+        return False  # updated from the q before
+
+    def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
+        """Update the linked rows once: [eq:link-update]. `memory` is the q before the last one."""
+        found = q.copy()
+        if self.schedule == "in-turn":
+            self.backend.update_in_turn(found, score, self.groups, self.strength, self.turns(q))
+        elif self.schedule == "parallel":
+            at = np.flatnonzero(self.waits[self.groups.task]).astype(np.int32)
+            self.backend.update_together(found, score, self.groups, self.strength, at)
+        else:
+            self._update_damped(found, score)
+        may_cycle = False
+        if self.schedule == "parallel" and memory is not None:
+            moves = np.abs(found - q).max(initial=0.0) >= self.tol
+            may_cycle = bool(moves and np.abs(found - memory).max(initial=0.0) < self.tol)
+        return Inferred(found, (), self.value(found), q, may_cycle=may_cycle)
 
     def value(self, q: Floats) -> float:
-        """Return the entropy of the linked tasks plus η Σ w_ij ⟨q_i, q_j⟩: [eq:link-bound]."""
+        """Return the entropy of the linked rows plus η Σ w_ij ⟨q_i, q_j⟩: [eq:link-bound]."""
         link_term: float = self.backend.link_term(q, self.groups)
-        return entropy(q[self.role == LINKED]) + self.strength * link_term
+        return entropy(q[self.waits]) + self.strength * link_term
 
-    def sweep(self, sweeper: Sweeper, scores: Floats, logs: Logs) -> Swept:
-        """Update the linked tasks in place, and count them."""
-        if self.unpaid is not None:  # copies have no draws of their own: [eq:sampling]
-            is_open = np.flatnonzero((self.unpaid > 0.0) & (self.role == LINKED))
-            scores[is_open] -= self.unpaid[is_open, None] * logs[0]
-        step = self.update(sweeper.q(), scores)
-        counts, totals = sweeper.tally(sweeper.tasks.role == LINKED)
-        if self.unpaid is not None:
-            totals = totals - self.unpaid @ sweeper.q()
-        return Swept(counts, totals, step.change, step.value)
+    def conclude(
+        self, parameters: Parameters, score: Floats | None, scale: Floats, q: Floats, memory: Any
+    ) -> Inferred:
+        """Scale what each row believes, links included, as its number of responses says."""
+        if score is None:
+            return Inferred(q)
+        return Inferred(softmax(scale[:, None] * np.log(np.maximum(q, TINY))))
 
-    def update(self, q: Floats, u: Floats) -> LinkStep:
-        """Update the linked tasks in place: [eq:link-update]."""
-        if self.schedule == "in-turn":
-            turns = self.turns(q)
-            change = self.backend.update_in_turn(q, u, self.groups, self.strength, turns)
-        elif self.schedule == "parallel":
-            waits = self._waiting()
-            change = self.backend.update_together(q, u, self.groups, self.strength, waits)
-        else:
-            change = self._update_damped(q, u)
-        return LinkStep(change, self.value(q))
-
-    def _waiting(self) -> Codes:
-        """Return the places of the tasks that are not known."""
-        return np.flatnonzero(self.role[self.groups.task] == LINKED).astype(np.int32)
-
-    def _update_damped(self, q: Floats, u: Floats) -> float:
-        at = self._waiting()
+    def _update_damped(self, q: Floats, u: Floats) -> None:
+        """Go towards the parallel update, in each component as far as the bound rises."""
+        at = np.flatnonzero(self.waits[self.groups.task])
         task = self.groups.task[at]
         score = u[task] + self.strength * self.backend.link_field(q, self.groups)[at]
         step = softmax(score) - q[task]
         step *= self._damping(q, score, step, at)[:, None]
         q[task] += step
-        return float(np.abs(step).max(initial=0.0))
 
-    def _damping(self, q: Floats, score: Floats, step: Floats, at: Codes) -> Floats:
-        """Return for each linked task how far its component may go: [eq:link-damped]."""
-        task = self.groups.task[at]
+    def _damping(self, q: Floats, score: Floats, step: Floats, at: Offsets) -> Floats:
+        """Return for each linked row how far its component may go: [eq:link-damped]."""
+        groups = self.groups
+        task = groups.task[at]
         log_new = score - np.logaddexp.reduce(score, axis=1, keepdims=True)
         log_old = np.log(np.where(q[task] > 0.0, q[task], 1.0))
         gain = (q[task] * (log_old - log_new)).sum(axis=1)
         gain = np.maximum(gain, (step**2).sum(axis=1))  # rounding near the fixed point
         steps = np.zeros_like(q)
         steps[task] = step
-        curvature = (step * self.backend.link_field(steps, self.groups)[at]).sum(axis=1)
-        component = self._components()[at]
+        curvature = (step * self.backend.link_field(steps, groups)[at]).sum(axis=1)
+        ends = np.repeat(np.arange(groups.n_groups, dtype=np.int32), np.diff(groups.start))
+        of_group = link_graph.components(groups.n_groups, ends, groups.other)
+        component = of_group[groups.group][at]
         gains = np.bincount(component, weights=gain)
         losses = -self.strength * np.bincount(component, weights=curvature)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(losses > 0.0, np.minimum(1.0, gains / losses), 1.0)
         return np.asarray(share[component])
-
-    def _components(self) -> Codes:
-        """Return the connected component of each linked task, by links of either kind."""
-        groups = self.groups
-        ends = np.repeat(np.arange(groups.n_groups, dtype=np.int32), np.diff(groups.start))
-        return link_graph.components(groups.n_groups, ends, groups.other)[groups.group]
 
     def turns(self, q: Floats) -> Offsets:
         """Return the order of turns: the least sure group first, its members together.
@@ -147,7 +145,7 @@ class MeanField:
         of one group follow each other, so that neighbours are updated from all of them.
         """
         groups = self.groups
-        waits = self.role[groups.task] == LINKED
+        waits = self.waits[groups.task]
         top_two = np.partition(q[groups.task], -2, axis=1)[:, -2:]
         margin = np.round(top_two[:, 1] - top_two[:, 0], 9)
         margin[~waits] = 2.0  # a known task does not make its group unsure
@@ -157,88 +155,84 @@ class MeanField:
         return np.asarray(order[waits[order]])
 
 
-Ascent = Callable[[float, Floats], Run]
+def with_mean_field(
+    plain: Problem,
+    implied: Implications,
+    options: MeanFieldOptions,
+    weight: Floats | None = None,
+    tol: float = 1e-6,
+) -> tuple[Problem, Known]:
+    """Return the problem with links as the paper has them, and what is known in it.
+
+    `weight` is how often known rows count.
+    """
+    links = implied.given
+    closure = options.closure and links.weight is None
+    known = Known.of(implied.gold, weight)
+    if closure and implied.gold is not None:
+        known = Known(*known_labels(implied), weight)
+    problem = known.on(plain)
+    groups = closed_groups(implied) if closure else given_groups(links)
+    at = groups.task
+    unit = units_of_copies(links, plain.rows.n_tasks)  # copies share one draw: [eq:sampling]
+    draws = None if unit is None else 1.0 / np.bincount(unit)[unit[at]]
+    own = OwnRows(at, layout.part_of(problem.rows, at, plain.n_states), draws)
+    tasks = MeanField(
+        shares=plain.tasks.shares,
+        own=own,
+        groups=groups._replace(task=np.arange(len(at), dtype=np.int32)),
+        waits=~np.isin(at, known.task),
+        backend=plain.backend,
+        schedule=options.schedule,
+        tol=tol,
+    )
+    return problem._replace(tasks=tasks), known
+
+
+def climb_strengths(
+    problem: Problem, start: FitState, options: MeanFieldOptions, links: LinkCodes, stop: Stopping
+) -> tuple[FitState, float, tuple[GridPoint, ...] | None]:
+    """Climb at the strength that options name, or at the best of the grid; return which it was.
+
+    On the schedule "in-turn" the strength grows step by step, each climb from where one ended,
+    which finds better optima; the paper starts each from the same q.
+    """
+
+    def ascent(strength: float, q: Floats) -> FitState:
+        tasks = replace(problem.tasks, strength=strength)  # type: ignore[type-var]
+        return climb(problem._replace(tasks=tasks), FitState(q=q), stop)
+
+    is_warm = options.schedule == "in-turn"
+    if options.strength is None or isinstance(options.strength, str):
+        return choose_strength(ascent, start.q, links, warm=is_warm)
+    strength = float(options.strength)
+    q = start.q
+    if is_warm and strength > SAFE_STRENGTH:
+        for smaller in (each for each in GRID if each < strength):
+            found = ascent(smaller, q).q
+            assert found is not None  # every end has one
+            q = found
+    return ascent(strength, q), strength, None
 
 
 def choose_strength(
-    ascent: Ascent, q: Floats, links: LinkCodes, *, warm: bool = True
-) -> tuple[Run, float, tuple[GridPoint, ...]]:
+    ascent: Callable[[float, Floats], FitState], q: Floats, links: LinkCodes, *, warm: bool = True
+) -> tuple[FitState, float, tuple[GridPoint, ...]]:
     """Try each strength of the grid and keep the fewest violated links: [eq:grid].
 
-    Ties go to the run that settled, then to the smaller strength. Warm starts let the strength
-    grow step by step, which finds better optima; the paper starts each from the same q.
+    Ties go to the climb that converged, then to the smaller strength.
     """
     points: list[GridPoint] = []
-    best: tuple[tuple[int, bool], Run, float] | None = None
+    best: tuple[tuple[int, bool], FitState, float] | None = None
     start = q
     for strength in GRID:
-        run = ascent(strength, start)
-        violated = int(link_graph.violated(run.q.argmax(axis=1), links).sum())
-        points.append(GridPoint(strength, violated, run.converged))
-        rank = violated, not run.converged
+        state = ascent(strength, start)
+        violated = int(link_graph.violated(state.q.argmax(axis=1), links).sum())
+        points.append(GridPoint(strength, violated, state.converged))
+        rank = violated, not state.converged
         if best is None or rank < best[0]:
-            best = rank, run, strength
+            best = rank, state, strength
         if warm:
-            start = run.q
+            start = state.q
     assert best is not None  # the grid is not empty
     return best[1], best[2], tuple(points)
-
-
-def approach_strength(ascent: Ascent, q: Floats, strength: float) -> Run:
-    """Raise the strength along the grid up to `strength`, each run starting where one ended."""
-    if strength > SAFE_STRENGTH:
-        for smaller in (step for step in GRID if step < strength):
-            q = ascent(smaller, q).q
-    return ascent(strength, q)
-
-
-def fit(
-    plain: Problem,
-    start: Run,
-    implied: Implications,
-    options: MeanFieldOptions,
-    stopping: Stopping,
-    honesty: Honesty,
-) -> Fit:
-    """Fit the paper's way from where plain VB ended, at one strength or at the best of the grid."""
-    n_tasks = plain.tasks.n_tasks
-    links = implied.given
-    gold = implied.gold
-    closure = options.closure and links.weight is None
-    if closure and gold is not None:
-        gold = known_tasks(implied)
-    groups = closed_groups(implied) if closure else given_groups(links)
-    role = vb.roles(n_tasks, gold, groups.task)
-    unpaid = _unpaid(links, len(role))
-    problem = plain._replace(tasks=plain.tasks._replace(role=role))
-
-    def ascent(strength: float, q: Floats) -> Run:
-        model = MeanField(groups, strength, role, plain.backend, options.schedule, unpaid)
-        return vb.ascend(problem._replace(links=model), q, **stopping._asdict())
-
-    q = clamp(start.q, gold)
-    in_turn = options.schedule == "in-turn"
-    if options.strength is None or isinstance(options.strength, str):
-        run, strength, grid = choose_strength(ascent, q, links, warm=in_turn)
-        return _calibrated(plain, run, gold, honesty)._replace(
-            link_strength=strength, link_grid=grid
-        )
-    strength = float(options.strength)
-    run = approach_strength(ascent, q, strength) if in_turn else ascent(strength, q)
-    return _calibrated(plain, run, gold, honesty)._replace(link_strength=strength)
-
-
-def _unpaid(links: LinkCodes, n_tasks: int) -> Floats | None:
-    """Return how much of the prior of each task its copies pay; None where no link says so."""
-    unit = units_of_copies(links, n_tasks)
-    return None if unit is None else np.asarray(1.0 - 1.0 / np.bincount(unit)[unit])
-
-
-def _calibrated(plain: Problem, run: Run, gold: GoldCodes | None, honesty: Honesty) -> Fit:
-    """Scale what each task believes, links included, as its number of responses says."""
-    found = calibration.choose(plain, run.beliefs, honesty, None)
-    if found is None:
-        return Fit(run, run.q)
-    scale = found.scale(calibration.n_responses(plain.tasks))
-    logs = np.log(np.maximum(run.q, np.finfo(np.float64).tiny))
-    return Fit(run, clamp(softmax(scale[:, None] * logs), gold), found)

@@ -14,7 +14,6 @@ from tiebreak.inference.dirichlet import (
     ClassPrior,
     ClassPriorOption,
     ConfusionPrior,
-    StatePrior,
     Trust,
 )
 from tiebreak.inference.workers import one_class
@@ -31,7 +30,7 @@ def unset() -> Floats:
 class CrowdModel(NamedTuple):
     """What tasks may be, and how workers answer them."""
 
-    states: StatePrior
+    states: ClassPrior
     workers: Workers
 
 
@@ -278,21 +277,3 @@ class Around(Workers):
 
     def confusion(self, parameters: Floats) -> Floats:
         return self.inner.confusion(parameters)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class ExtraCodes(Around):
-    """A model with one more code for each row of scores: what is known of a task beside responses.
-
-    Where classes have subtypes a known class is such a code: its row is 0 for the states of the
-    class and −∞ for all others. So is what responses said that are not kept: they are among the
-    counts already.
-    """
-
-    rows: Floats  # (n_rows, n_states) log scores
-
-    def collect(self, counts: Floats) -> Floats:
-        return self.inner.collect(counts[: len(counts) - len(self.rows)])
-
-    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
-        return np.concatenate([self.inner.log_table(parameters, n_threads), self.rows])

@@ -6,12 +6,10 @@ The map, in the order of a fit:
     plan         open groups are nodes, links between them edges: which algorithm infers each
                  component, in which order its nodes are visited, and where each soft link acts
                  (elimination: min-fill, where a component has loops)
-    nodes        the responses on the tasks of a node, laid out as those of one task
-    infer        `ExactLinks`, the link model: belief propagation and variable elimination
+    linked       `Linked`, the task model: members and nodes, belief propagation and elimination
                  (link_errors: where the error rates of links are learnt)
-    ascents      joint inference, set up once and climbed from one start or several (starts: which,
-                 where links tie three tasks or more)
-    fit          the whole: ascend, calibrate, and decode, one class per task that breaks no link
+    starts       where a climb begins, where links tie three tasks or more
+    decode       one class per task that breaks no link
 
 A task has these numbers on its way:
 
@@ -19,19 +17,19 @@ A task has these numbers on its way:
     row of the links file             files                    Links.row, errors
     code among the ids of links       links.columns            Links.left, right
     code among the ids of responses   Links.on                 LinkCodes, gold, q
-    row, where equal tasks are one    response_patterns        Problem, q
+    row, where equal tasks are one    inference.rows           Problem, q
     place among linked tasks          imply, sorted by code    Implications
     group, and whether flipped        imply                    Implications.group, flip
-    node, in the order of visits      plan                     Plan, Network, ExactLinks.belief
+    node, in the order of visits      plan                     Plan, Network, Joint
 
-Inside this package "task" is the row of q, whether or not equal tasks were made one. `links.check`
+Inside this package "task" is the row of q, whether or not equal tasks were made one; members are
+the open linked rows, in the order of their nodes. `links.check`
 also counts places among the linked tasks.
 
 An example: five tasks with one response each, by one worker. Tasks 1 and 4 must be the same, 3 and
 4 cannot be, and a link that may be wrong (log-odds 2) says that 2 and 3 are the same.
 
 >>> import numpy as np
->>> from tiebreak.inference.tasks.coupling.nodes import nodes_of
 >>> from tiebreak.inference.tasks.coupling.plan import log_odds_of, plan
 >>> from tiebreak.kernels.layout import lay_out
 >>> from tiebreak.links.graph import LinkCodes, imply
@@ -64,19 +62,29 @@ groups 0 – 2 (hard) and 1 – 2 (soft): a path, visited from group 0 as 0, 2, 
 >>> planned.coupling(log_odds[~hard]).tolist()  # that the ends are equal
 [-inf, 2.0]
 
-The node of {1, 4} is one task with both responses and two draws of the class.
+Members lie by node, so that the score of a node is the sum over a run of them:
 
+>>> from tiebreak.inference.climb import Problem
+>>> from tiebreak.inference.dirichlet import ClassPrior
+>>> from tiebreak.inference.tasks.coupling.linked import with_links
+>>> from tiebreak.inference.tasks.independent import Independent
+>>> from tiebreak.kernels import reference
+>>> from tiebreak.options import ExactLinkOptions
 >>> label = np.array([0, 1, 1, 0, 1], np.int32)  # one worker: the code of a response is its label
->>> tasks = lay_out(np.arange(6), label, np.zeros(5, np.int8), 3, 3)
->>> nodes = nodes_of(tasks, implied, planned.node, 3)
->>> nodes.task.tolist(), nodes.node.tolist(), nodes.draws.tolist()
-([1, 4, 3, 2], [0, 0, 1, 2], [2.0, 1.0, 1.0])
->>> [part.tolist() for part in np.split(nodes.tasks.code, nodes.tasks.start[1:-1])]
-[[1, 1], [0], [1]]
+>>> def linked(n_classes):
+...     rows = lay_out(np.arange(6), label, np.zeros(5, np.int8), n_classes, n_classes)
+...     tasks = Independent(ClassPrior(np.ones(n_classes)))
+...     plain = Problem(rows, tasks, None, reference)
+...     return with_links(plain, imply(links, n_classes), ExactLinkOptions()).tasks
+>>> tasks = linked(3)
+>>> tasks.task.tolist(), tasks.node.tolist(), tasks.first.tolist()
+([1, 4, 3, 2], [0, 0, 1, 2], [0, 2, 3])
+>>> tasks.add_up(np.eye(3)[label[tasks.task]]).tolist()  # votes of the nodes
+[[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
 With two classes the cannot-link merges too: {1, 3, 4} is group 0, with 3 flipped, {2} is group 1.
-Tasks 2 and 3 agree when their groups differ, so the log-odds of the edge change sign. Codes of
-flipped tasks are higher by 2.
+Tasks 2 and 3 agree when their groups differ, so the log-odds of the edge change sign. Scores of
+flipped members are added with the classes exchanged.
 
 >>> implied = imply(links, 2)
 >>> implied.group.tolist(), implied.flip.tolist(), implied.left.tolist()
@@ -84,10 +92,9 @@ flipped tasks are higher by 2.
 >>> planned = plan(implied, soft, 2)
 >>> planned.node.tolist(), planned.coupling(log_odds[~hard]).tolist()
 ([0, 1], [-2.0])
->>> tasks = lay_out(np.arange(6), label, np.zeros(5, np.int8), 2, 2)
->>> nodes = nodes_of(tasks, implied, planned.node, 2)
->>> nodes.task.tolist(), nodes.draws.tolist(), nodes.flipped_draws.tolist()
-([1, 3, 4, 2], [2.0, 1.0], [1.0, 0.0])
->>> [part.tolist() for part in np.split(nodes.tasks.code, nodes.tasks.start[1:-1])]
-[[1, 2, 1], [1]]
+>>> tasks = linked(2)
+>>> tasks.task.tolist(), tasks.node.tolist(), tasks.flip.tolist()
+([1, 3, 4, 2], [0, 0, 0, 1], [0, 1, 0, 0])
+>>> tasks.add_up(np.eye(2)[label[tasks.task]]).tolist()
+[[0.0, 3.0], [0.0, 1.0]]
 """

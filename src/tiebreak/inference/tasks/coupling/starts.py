@@ -20,15 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.data.gold import GoldCodes
-from tiebreak.inference import calibration, vb
 from tiebreak.inference.calibration import DEPENDENCE, Calibration
-from tiebreak.inference.known import contradicts
-from tiebreak.inference.tasks.coupling.ascents import HIGHER, Ascents, End
-from tiebreak.inference.vb import Problem, Run, Stopping
+from tiebreak.inference.climb import FitState, Problem, Stopping, best_of, climb
+from tiebreak.inference.known import Known
+from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks.coupling.linked import Linked, with_links
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import graph as link_graph
-from tiebreak.links.graph import Implications, LinkCodes
+from tiebreak.links.graph import Implications, LinkCodes, imply
+from tiebreak.options import ExactLinkOptions
 
 LARGE = 3  # tasks: groups of so many need several starts
 PARTS = 8  # of links, surest first
@@ -67,37 +67,73 @@ class LinkedGroups(NamedTuple):
 
 
 def best_mode(
-    ascents: Ascents, start: Run, dependence: float = DEPENDENCE
-) -> tuple[End, tuple[Codes, ...]]:
-    """Ascend from the start with the highest bound; return also groups that may be another class.
+    plain: Problem,
+    linked: Problem,
+    start: FitState,
+    options: ExactLinkOptions,
+    stopping: Stopping,
+    dependence: float = DEPENDENCE,
+) -> tuple[FitState, tuple[Codes, ...]]:
+    """Climb from the start with the highest bound; return also groups that may be another class.
 
-    `dependence` says how much errors are shared, and so how far apart bounds must be to decide.
-    Where links make no group of three or more, and gold does not contradict the crowd, there is one
-    start, as plain VB ended.
+    `start` is where plain VB ended; `dependence` says how much errors are shared, and so how far
+    apart bounds must be to decide. Where links make no group of three or more, and gold does not
+    contradict the crowd, there is one start, as plain VB ended.
     """
-    plain = ascents.plain
-    known = ascents.setup.known
-    classes = vb.class_probabilities(plain, start.q)
+    tasks = linked.tasks
+    assert isinstance(tasks, Linked)  # a problem with links, after a fit
+    classes = plain.by_class(start.q)
     sure = sureness(classes)
-    groups = linked_groups(ascents.implied, sure, known)
-    gold = ascents.implied.gold
-    against = gold is not None and contradicts(classes, gold)
-    from_plain = ascents.start_at(start)
+    groups = linked_groups(tasks.implied, sure, tasks.known)
+    gold = tasks.implied.gold
+    against = gold is not None and Known.of(gold).contradicts(classes)
+    from_plain = start_at(linked, start)
     if not groups.needs_starts and not against:
-        return ascents.ascend(from_plain), ()
-    trial = ascents.stopping._replace(tol=max(TRIAL_TOL, ascents.stopping.tol))
-    trial = _at_most(TRIAL_SWEEPS, trial)
-    search = _Search(plain, groups, ascents.ascend(from_plain, trial))
+        return climb(linked, from_plain, stopping), ()
+    trial = _at_most(TRIAL_SWEEPS, stopping._replace(tol=max(TRIAL_TOL, stopping.tol)))
+    search = _Search(plain, groups, climb(linked, from_plain, trial))
     if against:
-        of_gold = vb.beliefs_of_known(plain, start.q, known)
-        search.consider(ascents.ascend(from_plain._replace(beliefs=of_gold), trial))
+        of_known = tasks.known.parameters(plain, start.q)
+        search.consider(climb(linked, _at(linked, start, of_known), trial))
     if groups.needs_starts:
         q = _with_classes(plain, start.q, at_surest(classes, groups, sure))
-        search.consider(ascents.ascend(from_plain._replace(q=q, beliefs=None), trial))
-        search.consider(_sure_first(ascents, start, sure, trial))
-        _swap_while_higher(search, ascents, classes, _at_most(SWAP_SWEEPS, trial))
-    last = ascents.ascend(search.best.start)
+        search.consider(climb(linked, _again_at(linked, q, start), trial))
+        search.consider(_sure_first(plain, linked, options, start, sure, trial))
+        _swap_while_higher(search, linked, classes, _at_most(SWAP_SWEEPS, trial))
+    best = search.best
+    last = climb(linked, best._replace(memory=None), stopping)
     return last, search.uncertain(last, dependence)
+
+
+def start_at(linked: Problem, state: FitState) -> FitState:
+    """Return where a climb with links goes on from one that ended without them, or with fewer.
+
+    Known rows change what q implies; error rates of links go on where they were learnt.
+    """
+    tasks = linked.tasks
+    assert isinstance(tasks, Linked)
+    if not state.parameters or len(tasks.known.task):
+        return _again_at(linked, state.q, state)
+    return _at(linked, state, state.parameters)
+
+
+def _at(linked: Problem, state: FitState, parameters: Parameters) -> FitState:
+    tasks = linked.tasks
+    assert isinstance(tasks, Linked)
+    alpha, *rates, beta = parameters
+    q = tasks.known.clamp(state.q, linked.n_classes)
+    return FitState(q, (alpha, *(rates or tasks.prior[1:]), beta), remote=state.remote)
+
+
+def _again_at(linked: Problem, q: Floats, state: FitState) -> FitState:
+    """Return a start at q, which says what parameters are; error rates stay as they are."""
+    tasks = linked.tasks
+    assert isinstance(tasks, Linked)
+    q = tasks.known.clamp(q, linked.n_classes)
+    if tasks.errors is None or len(state.parameters) < 3:
+        return FitState(q=q, remote=state.remote)
+    alpha, _, beta = linked.implied(q)
+    return FitState(q, (alpha, state.parameters[1], beta), remote=state.remote)
 
 
 def _at_most(n_sweeps: int, stopping: Stopping) -> Stopping:
@@ -110,71 +146,80 @@ class _Search:
     No more is kept of those: q of each would be as much memory as the fit.
     """
 
-    def __init__(self, plain: Problem, groups: LinkedGroups, first: End) -> None:
+    def __init__(self, plain: Problem, groups: LinkedGroups, first: FitState) -> None:
         self.plain = plain
         self.groups = groups
         self.best = first
-        self._tried = [(first.bound, self._labels(first))]
+        self._tried = [(first.bounds[-1], self._labels(first))]
 
-    def consider(self, end: End) -> bool:
+    def consider(self, end: FitState) -> bool:
         """Note an end; take it where its bound is higher, and say so. Where equal the first is."""
-        self._tried.append((end.bound, self._labels(end)))
-        is_higher = end.bound > self.best.bound + HIGHER * abs(self.best.bound)
-        if is_higher:
-            self.best = end
-        return is_higher
+        self._tried.append((end.bounds[-1], self._labels(end)))
+        former, self.best = self.best, best_of((self.best, end))
+        return self.best is not former
 
-    def uncertain(self, last: End, dependence: float) -> tuple[Codes, ...]:
+    def uncertain(self, last: FitState, dependence: float) -> tuple[Codes, ...]:
         """Return the tasks of each large group that an end nearly as likely calls otherwise.
 
         Bounds differ by what a crowd says that believes to err apart, so that they are scaled as
         its probabilities are: [eq:design-effect].
         """
-        n_votes = np.array([calibration.mean_responses(self.plain)])
+        n_votes = np.array([self.plain.mean_responses])
         scale = float(Calibration(dependence).scale(n_votes)[0])
         label = self._labels(last)
         group = self.groups.group
         size = np.bincount(group)
         is_uncertain = np.zeros(len(size), dtype=bool)
         for bound, other in self._tried:
-            if scale * (last.bound - bound) <= NEAR:
+            if scale * (last.bounds[-1] - bound) <= NEAR:
                 n_others = np.bincount(group, weights=other != label, minlength=len(size))
                 is_uncertain |= n_others > size / 2
         chosen = np.flatnonzero(is_uncertain & self.groups.is_large)
         return tuple(self.groups.task[group == each] for each in chosen)
 
-    def _labels(self, end: End) -> Codes:
-        label: Codes = vb.class_probabilities(self.plain, end.run.q).argmax(axis=1)
+    def _labels(self, end: FitState) -> Codes:
+        label: Codes = self.plain.by_class(end.q).argmax(axis=1)
         return label[self.groups.task].astype(np.int32)
 
 
-def _sure_first(ascents: Ascents, start: Run, sure: Floats, trial: Stopping) -> End:
+def _sure_first(
+    plain: Problem,
+    linked: Problem,
+    options: ExactLinkOptions,
+    start: FitState,
+    sure: Floats,
+    trial: Stopping,
+) -> FitState:
     """Add links part by part, those between the surest tasks first; each part starts warm."""
-    end = End(start, None)
-    for links in in_parts(ascents.links, sure):
-        part = ascents.of_part(links)
-        at = part.start_at(end.run)._replace(rates=end.rates)
-        end = part.ascend(at, _at_most(PART_SWEEPS, trial))
+    tasks = linked.tasks
+    assert isinstance(tasks, Linked)
+    n_sources = None if tasks.errors is None else tasks.errors.prior.shape[2]
+    end = start
+    for links in in_parts(tasks.implied.given, sure):
+        firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
+        implied = imply(links, plain.n_classes, firm=firm, gold=tasks.implied.gold)
+        part = with_links(plain, implied, options, tasks.known.weight, n_sources)
+        end = climb(part, start_at(part, end), _at_most(PART_SWEEPS, trial))
         del part  # before the next one is set up
-    return ascents.ascend(ascents.start_at(end.run)._replace(rates=end.rates), trial)
+    return climb(linked, start_at(linked, end), trial)
 
 
 def _swap_while_higher(
-    search: _Search, ascents: Ascents, plain_q: Floats, stopping: Stopping
+    search: _Search, linked: Problem, plain_q: Floats, stopping: Stopping
 ) -> None:
     """Exchange two classes in large groups while that raises the bound."""
-    plain = ascents.plain
+    plain = search.plain
     groups = search.groups
     tried: set[tuple[int, int]] = set()
     for _ in range(SWAP_ROUNDS):
         best = search.best
-        classes = vb.class_probabilities(plain, best.run.q)
+        classes = plain.by_class(best.q)
         for pair in doubtful_pairs(classes, plain_q, groups):
             if pair in tried:
                 continue
             tried.add(pair)
-            q = _with_classes(plain, best.run.q, swapped(classes, groups, *pair))
-            if search.consider(ascents.ascend(best.at(q), stopping)):
+            q = _with_classes(plain, best.q, swapped(classes, groups, *pair))
+            if search.consider(climb(linked, _again_at(linked, q, best), stopping)):
                 tried = {pair}
                 break
         else:
@@ -199,7 +244,7 @@ def sureness(q: Floats) -> Floats:
     return np.asarray(logs[:, 1] - logs[:, 0])
 
 
-def linked_groups(implied: Implications, sure: Floats, known: GoldCodes) -> LinkedGroups:
+def linked_groups(implied: Implications, sure: Floats, known: Known) -> LinkedGroups:
     """Tie tasks along links, hard ones as `implied` says; of soft ones the surest count."""
     task = implied.task
     group = implied.group
@@ -273,3 +318,13 @@ def doubtful_pairs(q: Floats, plain: Floats, groups: LinkedGroups) -> list[tuple
 def _flipped(rows: Floats, flip: Codes) -> Floats:
     """Return rows with the two classes exchanged where flip is 1."""
     return rows if not flip.any() else np.where(flip[:, None] == 1, rows[:, ::-1], rows)
+
+
+def ties_three(links: LinkCodes, n_classes: int) -> bool:
+    """Say whether links may tie three tasks or more: one of these then has two links that tie.
+
+    Must-links tie; with two classes cannot-links do too. Only such groups need several starts.
+    """
+    ties = links.must | (n_classes == 2)
+    ends = np.concatenate([links.left[ties], links.right[ties]])
+    return bool(np.bincount(ends).max(initial=0) > 1)

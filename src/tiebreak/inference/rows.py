@@ -1,27 +1,29 @@
-"""Response patterns: tasks with the same responses become one, which counts for all of them.
+"""The rows of a fit: tasks, or one row for all tasks with the same responses.
 
-A jury of five judges and three classes can give 243 patterns, however many tasks it saw. Tasks with
-equal responses have equal q after every sweep, so that one of them says what all do.
+A jury of five judges and three classes can give 243 patterns of responses, however many tasks it
+saw. Tasks with equal responses have equal q after every sweep, so that one row stands for all.
 
-Example: tasks a, b, c, d with responses (x, y), (x, x), (x, y), (x, y) have two patterns, with the
-representatives a and b:
+Example: tasks a, b, c, d with responses (x, y), (x, x), (x, y), (x, y) have two patterns, with a
+and b the first tasks that have them:
 
-    pattern = [0, 1, 0, 0]    copies = [3, 1]    representative = [0, 1]
+    row = [0, 1, 0, 0]    copies = [3, 1]    first = [0, 1]
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
-from tiebreak.inference.vb import Patterns
+from tiebreak.inference.inputs import Inputs
 from tiebreak.kernels import layout
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
-from tiebreak.links.graph import LinkCodes
+from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, Offsets
+from tiebreak.links.graph import Implications
 
 LEAST_TASKS = 10_000  # below, sweeps take no time
 LARGEST_SHARE = 0.25  # of patterns among tasks: a pattern takes two passes where a task takes one
@@ -33,9 +35,71 @@ BLOCK = 1 << 20  # responses at a time: memory stays small beside the responses 
 Keys = npt.NDArray[np.uint64]
 
 
-def find_patterns(
-    tasks: ByTask, n_classes: int, single: Mask, start: Floats | None = None
-) -> Patterns:
+class Rows(NamedTuple):
+    """Responses by row. Where each task is a row of its own, all else is None."""
+
+    laid: ByTask
+    copies: Floats | None = None  # (n_rows,) how many tasks each stands for
+    row: Codes | None = None  # (n_tasks,) the row of each task
+    first: Codes | None = None  # (n_rows,) the first task of each row
+
+    def to_tasks(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each task the value of its row."""
+        return values if self.row is None else values[self.row]
+
+    def to_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return for each row the value of its first task."""
+        return values if self.first is None else values[self.first]
+
+    def mean(self, values: Floats) -> Floats:
+        """Return for each row the mean over its tasks."""
+        if self.row is None or self.copies is None:
+            return values
+        sums = np.empty((len(self.copies), values.shape[1]))
+        for k, column in enumerate(values.T):
+            sums[:, k] = np.bincount(self.row, column, len(self.copies))
+        return np.asarray(sums / self.copies[:, None])
+
+    def gold(self, gold: GoldCodes | None) -> GoldCodes | None:
+        """Return gold by row."""
+        if gold is None or self.row is None:
+            return gold
+        return gold._replace(task=self.row[gold.task])
+
+    def implied(self, implied: Implications | None) -> Implications | None:
+        """Return what links imply by row: each task that has a link has a row of its own."""
+        if implied is None or self.row is None:
+            return implied
+        return implied.renumbered(self.row)
+
+
+def lay_out(responses: Responses) -> ByTask:
+    """Cut responses, which are sorted by task, into chunks for the kernels: one row a task."""
+    n_classes = responses.n_classes
+    role = np.full(responses.n_tasks, FREE, dtype=np.int8)
+    n_codes = responses.n_workers * n_classes
+    given = responses.start, responses.code, role, n_codes, n_classes
+    return layout.lay_out(*given, responses.weight)
+
+
+def rows_of(inputs: Inputs, start: Floats | None = None) -> Rows:
+    """Return the rows of a fit; tasks with links or a known class have rows of their own.
+
+    `start`, (n_tasks, …), is where q starts, if it is not a function of the responses alone.
+    """
+    crowd = inputs.responses
+    tasks = lay_out(crowd)
+    if tasks.n_tasks < LEAST_TASKS or tasks.weight is not None or inputs.remote is not None:
+        return Rows(tasks)
+    single = np.zeros(crowd.n_tasks, dtype=bool)
+    if inputs.link_codes is not None:
+        single[inputs.link_codes.left] = single[inputs.link_codes.right] = True
+    if inputs.gold_codes is not None:
+        single[inputs.gold_codes.task] = True
+    return find_patterns(tasks, crowd.n_classes, single, start)
+
+
+def find_patterns(tasks: ByTask, n_classes: int, single: Mask, start: Floats | None = None) -> Rows:
     """Find equal response patterns where that pays, decided on a sample first.
 
     Parameters
@@ -43,31 +107,20 @@ def find_patterns(
     tasks
         Responses by task, sorted within each task, without weights.
     single
-        (n_tasks,) tasks that keep a pattern of their own: see `must_stay_single`.
+        (n_tasks,) tasks that keep a row of their own.
     start
         (n_tasks, n_classes) where q starts, if it is not a function of the responses alone. Tasks
         that start apart are not equal, and then nothing is made one.
     """
-    whole = Patterns(tasks)
+    whole = Rows(tasks)
     salt = _salt(tasks.n_codes)
     if _distinct_in_sample(tasks, salt) > SAMPLE_SHARE:
         return whole
     found = _by_representative(tasks, n_classes, _representatives(_keys(tasks, salt), single))
-    if found.tasks.n_tasks > LARGEST_SHARE * tasks.n_tasks or not _are_equal(tasks, found):
+    if found.laid.n_tasks > LARGEST_SHARE * tasks.n_tasks or not _are_equal(tasks, found):
         return whole
-    if start is not None and not np.array_equal(found.to_tasks(found.to_patterns(start)), start):
+    if start is not None and not np.array_equal(found.to_tasks(found.to_rows(start)), start):
         return whole
-    return found
-
-
-def must_stay_single(n_tasks: int, links: LinkCodes | None, gold: GoldCodes | None) -> Mask:
-    """Say which tasks have a link or a known class: these are like no other task."""
-    found = np.zeros(n_tasks, dtype=bool)
-    if links is not None:
-        found[links.left] = True
-        found[links.right] = True
-    if gold is not None:
-        found[gold.task] = True
     return found
 
 
@@ -117,23 +170,23 @@ def _representatives(keys: Keys, single: Mask) -> Codes:
     return representative
 
 
-def _by_representative(tasks: ByTask, n_classes: int, representative: Codes) -> Patterns:
+def _by_representative(tasks: ByTask, n_classes: int, representative: Codes) -> Rows:
     """Lay out one pattern for each task that represents itself, in the order of tasks."""
     is_own = representative == np.arange(len(representative), dtype=np.int32)
     first = np.flatnonzero(is_own).astype(np.int32)
     pattern = (np.cumsum(is_own, dtype=np.int32) - 1)[representative]
     laid_out = layout.part_of(tasks, first, n_classes)
-    return Patterns(laid_out, np.bincount(pattern).astype(np.float64), pattern, first)
+    return Rows(laid_out, np.bincount(pattern).astype(np.float64), pattern, first)
 
 
-def _are_equal(tasks: ByTask, found: Patterns) -> bool:
+def _are_equal(tasks: ByTask, found: Rows) -> bool:
     """Compare each task with its pattern, response by response: equal keys are no proof."""
-    assert found.pattern is not None  # made by `_by_representative`
-    few = found.tasks
+    assert found.row is not None  # made by `_by_representative`
+    few = found.laid
     length = np.diff(few.start)
     for low, high in _blocks(tasks.start):
         start = tasks.start[low : high + 1]
-        pattern = found.pattern[low:high]
+        pattern = found.row[low:high]
         if not np.array_equal(np.diff(start), length[pattern]):
             return False
         offset = np.repeat(few.start[pattern] - start[:-1], length[pattern])
