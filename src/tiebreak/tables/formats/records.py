@@ -72,7 +72,7 @@ class Entry(NamedTuple):
             yield self._entry(value)
 
     def _entry(self, value: Any) -> Entry:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict | Mapping):  # a dict is known at once
             raise InputError("object-expected", at=self.at, value=value)
         return Entry(self.at, value)
 
@@ -264,19 +264,17 @@ class Rows:
 
     def _class_of(self, at: RecordPlace, label: Any) -> Any:
         is_list = isinstance(label, list | tuple)
-        if isinstance(label, dict) or (is_list and any(isinstance(x, dict | list) for x in label)):
-            raise InputError("no-class", at=at, value=label)
-        if is_list and any(mark is None for mark in label):
-            raise InputError("null-among-labels", at=at, value=label)
-        if not is_list:
-            label = () if label is None or label == "" else (label,)
-        elif self.options.multi_label:
-            return tuple(label)  # an empty list is an answer: no label applies
-        if self.options.multi_label:
-            return label or None
-        if len(label) > 1:
+        marks = label if is_list else () if label is None or label == "" else (label,)
+        for mark in marks:
+            if mark is None:
+                raise InputError("null-among-labels", at=at, value=label)
+            if isinstance(mark, dict | list):
+                raise InputError("no-class", at=at, value=label)
+        if self.options.multi_label:  # an empty list is an answer: no label applies
+            return tuple(marks) if is_list or marks else None
+        if len(marks) > 1:
             raise InputError("several-labels", at=at, value=label)
-        return label[0] if label else None
+        return marks[0] if marks else None
 
     def _split_labels(self, gold: Mapping[Hashable, Any]) -> dict[Hashable, Hashable]:
         """Make one yes/no task of each task and label.
@@ -303,8 +301,11 @@ class Rows:
         times = self.columns.get("time", [None])
         if None in times:
             return
+        pairs = list(zip(self.columns["task"], self.columns["worker"], strict=True))
+        if len(set(pairs)) == len(pairs):
+            return
         rows_of: dict[Any, list[int]] = defaultdict(list)
-        for row, pair in enumerate(zip(self.columns["task"], self.columns["worker"], strict=True)):
+        for row, pair in enumerate(pairs):
             rows_of[pair].append(row)
         order = list(range(len(times)))
         for rows in rows_of.values():
