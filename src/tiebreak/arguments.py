@@ -147,6 +147,16 @@ def optional(rule: Rule | type) -> Rule:
     return check
 
 
+def word_or(word: str, rule: Rule) -> Rule:
+    """Take one word, and what a rule takes."""
+
+    def check(name: str, value: Any) -> None:
+        if not (isinstance(value, str) and value == word):
+            rule(name, value)
+
+    return check
+
+
 def having(*attributes: str, words: str = "a fitted model") -> Rule:
     """Take what has these attributes, of models those that they learn; `words` say what it is."""
 

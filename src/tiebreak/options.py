@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from tiebreak.arguments import FLAG, Rule, number, one_of, optional, that, whole
+from tiebreak.arguments import FLAG, Rule, number, one_of, optional, that, whole, word_or
 from tiebreak.arguments import as_floats as as_floats
 from tiebreak.arguments import require_count as require_count
 from tiebreak.arguments import require_number as require_number
 from tiebreak.arguments import require_word as require_word
-from tiebreak.errors import OptionError
 
 SCHEDULES = ("in-turn", "parallel", "damped")
 DECODINGS = ("joint", "marginal")
@@ -30,11 +29,6 @@ CONTRADICTIONS = ("error", "drop")
 PROCESSOR = "processor"  # where a fit ran, if not on a device
 
 
-def _gold_weight(name: str, value: Any) -> None:
-    if not (isinstance(value, str) and value == AUTO):
-        number("'auto' or a number above 0", above=0.0)(name, value)
-
-
 COMMON: dict[str, Rule] = {
     **dict.fromkeys(("max_iter", "n_chains", "n_draws"), whole(1)),
     "n_warmup": whole(0),
@@ -42,7 +36,7 @@ COMMON: dict[str, Rule] = {
     "random_state": optional(whole(0)),
     **dict.fromkeys(("tol", "smoothing"), number("0 or more", least=0.0)),
     "dependence": number("between 0 and 1: the share of errors in common", least=0.0, most=1.0),
-    "gold_weight": _gold_weight,
+    "gold_weight": word_or(AUTO, number("'auto' or a number above 0", above=0.0)),
     **dict.fromkeys(("accelerate", "progress"), FLAG),
     "on_contradiction": one_of(CONTRADICTIONS),
     "trust": that(
@@ -57,6 +51,11 @@ def check_common(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name in COMMON:
             COMMON[name](name, value)
+
+
+def _check_fields(options: object, **rules: Rule) -> None:
+    for name, rule in rules.items():
+        rule(f"{type(options).__name__}.{name}", getattr(options, name))
 
 
 @dataclass(frozen=True)
@@ -84,17 +83,13 @@ class ExactLinkOptions:
     may_break = False  # no labelling breaks a hard link
 
     def __post_init__(self) -> None:
-        if self.decode is not None:
-            require_word("ExactLinkOptions.decode", self.decode, DECODINGS)
-        if self.error is not None and not (isinstance(self.error, str) and self.error == LEARN):
-            name = "ExactLinkOptions.error"
-            words = "a number between 0 and 0.5, both excluded, 'learn' or None"
-            require_number(name, self.error, words, above=0.0, below=0.5)
-        if not _is_error_prior(self.error_prior):
-            name = "ExactLinkOptions.error_prior"
-            raise OptionError.must_be(
-                name, "(wrong, right) with 0 < wrong < right", self.error_prior
-            )
+        words = "a number between 0 and 0.5, both excluded, 'learn' or None"
+        _check_fields(
+            self,
+            decode=optional(one_of(DECODINGS)),
+            error=optional(word_or(LEARN, number(words, above=0.0, below=0.5))),
+            error_prior=that("(wrong, right) with 0 < wrong < right", _is_error_prior),
+        )
 
     @property
     def is_soft(self) -> bool:
@@ -126,17 +121,13 @@ class MeanFieldOptions:
     is_soft = False
 
     def __post_init__(self) -> None:
-        require_word("MeanFieldOptions.schedule", self.schedule, SCHEDULES)
-        if not isinstance(self.closure, bool):
-            raise OptionError.must_be("MeanFieldOptions.closure", "True or False", self.closure)
-        strength = self.strength
-        if isinstance(strength, str):
-            if strength != "grid":
-                name = "MeanFieldOptions.strength"
-                raise OptionError.must_be(name, "a number or 'grid'", strength)
-        elif strength is not None:
-            words = "0 or more and finite, 'grid' or None"
-            require_number("MeanFieldOptions.strength", strength, words, least=0.0)
+        strength = number("0 or more and finite, 'grid' or None", least=0.0)
+        _check_fields(
+            self,
+            schedule=one_of(SCHEDULES),
+            closure=FLAG,
+            strength=optional(word_or("grid", strength)),
+        )
 
 
 LinkOptions = ExactLinkOptions | MeanFieldOptions
@@ -147,7 +138,7 @@ LINK_OPTIONS: dict[str, type[LinkOptions]] = {
 
 
 def _is_error_prior(given: Any) -> bool:
-    """Say whether this is a pair of numbers with 0 < wrong < right."""
+    """Return whether this is a pair of numbers with 0 < wrong < right."""
     is_pair = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     if not is_pair or len(given) != 2 or not all(isinstance(each, Real) for each in given):
         return False

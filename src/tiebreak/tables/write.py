@@ -28,7 +28,7 @@ import numpy.typing as npt
 from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Column, Ids, is_arrow, is_missing
+from tiebreak.data.ids import Column, Ids, is_missing
 from tiebreak.data.labels import Labels
 from tiebreak.errors import FileError, InputError, OptionError
 from tiebreak.links import Links
@@ -310,31 +310,19 @@ def _standard_output() -> Iterator[BinaryIO]:
 # Columns as bytes
 
 
-def _to_arrow(column: Column, *, is_text: bool = False) -> Any:
+def _to_arrow(column: Column, *, is_text: bool) -> Any:
     """Make a column one Arrow array; values that none can hold together become text.
 
     `is_text`: it goes into a file of text, where ids that are fractions stay as Python writes them.
     """
     import pyarrow as pa
 
-    if isinstance(column, Ids):
-        column = column.values
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iufbU":
-        return pa.array(column, from_pandas=True)
-    values: list[Any] | None = None
-    if isinstance(column, pa.ChunkedArray):
-        made = column.combine_chunks()
-    elif is_arrow(column):
-        made = column
-    else:
-        values = [None if is_missing(value) else value for value in column]
-        try:
-            made = pa.array(values)
-        except (pa.ArrowException, OverflowError):
-            made = pa.array([_text(value) for value in values])
-    if pa.types.is_nested(made.type) or (is_text and pa.types.is_floating(made.type)):
-        return pa.array([_text(value) for value in values or made.to_pylist()], pa.string())
-    return made
+    try:
+        made = ids.arrow(column)
+    except InputError:
+        made = pa.array([_text(value) for value in column], pa.string())
+    is_id = pa.types.is_floating(made.type) and not isinstance(column, np.ndarray)
+    return ids.as_text(made) if is_text and is_id else made
 
 
 def _pieces(arrays: Mapping[str, Any], size: int) -> Iterator[list[Any]]:
