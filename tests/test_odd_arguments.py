@@ -164,12 +164,12 @@ CALLS: dict[str, Call] = {
         tb.judges.estimate_rates(MODEL, GOLD).of,
         {"label": "yes", "system": "all", "method": "ppi"},
     ),
-    "decide.routing.plan": (
-        tb.decide.routing.plan,
+    "decide.plan_routes": (
+        tb.decide.plan_routes,
         {"model": MODEL, "wrong": 10.0, "human": 1.0, "judge": 0.1, "human_error": 0.01},
     ),
-    "decide.routing.Route.rows": (
-        tb.decide.routing.plan(MODEL, wrong=10.0, human=1.0).rows,
+    "decide.Route.rows": (
+        tb.decide.plan_routes(MODEL, wrong=10.0, human=1.0).rows,
         {"route": "human"},
     ),
     "selection.pairs": (

@@ -26,7 +26,7 @@ REMOVED = (
         "--link-error",
     ),
     *("--gold-weight", "--link-sampling", "--max-iter", "--members", "--question-costs", "--units"),
-    *("tb.write_gold", "tb.write_workers", "links_from_gold", "tb.OptionError"),
+    *("tb.write_gold", "tb.write_workers", "links_from_gold", "tb.OptionError", "decide.routing"),
 )
 PAGES = [
     path

@@ -64,7 +64,7 @@ CELLS: list[tuple[str, str]] = [
     ("markdown", "Which answers should a person look at?"),
     (
         "code",
-        "plan = tb.decide.routing.plan(model, wrong=1.0, human=0.1, judge=0.002)\nprint(plan)\n"
+        "plan = tb.decide.plan_routes(model, wrong=1.0, human=0.1, judge=0.002)\nprint(plan)\n"
         "print(plan.rows('human')['task'][:5])",
     ),
 ]

@@ -18,7 +18,7 @@ from common import NAMES, by_bound
 import tiebreak as tb
 from tiebreak.decide.accuracy import estimate_accuracy
 from tiebreak.decide.costs import read_cost_matrix
-from tiebreak.decide.value import costs_after
+from tiebreak.decide.planning import costs_after
 
 DEAR = 10.0  # what missing the rarest class costs; any other error costs 1
 RATES = (0.1, 0.2, 0.3, 0.5)

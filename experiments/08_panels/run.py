@@ -227,7 +227,7 @@ def routing() -> dict[str, Any]:
             drawn = np.random.default_rng(seed).choice(len(keys), 100, replace=False)
             some = {keys[i]: labels[keys[i]] for i in drawn.tolist()}
             model = tb.VariationalBayes(dependence=JUDGES).fit(responses, gold=some)
-            plan = tb.decide.routing.plan(model, wrong=1.0, human=0.1)
+            plan = tb.decide.plan_routes(model, wrong=1.0, human=0.1)
             done = plan.rows("done")
             wrong = sum(
                 label != labels[task]

@@ -11,7 +11,6 @@ import pytest
 
 import tiebreak as tb
 from tiebreak import decide, judges, selection
-from tiebreak.decide import routing
 from tiebreak.errors import OptionError
 
 CROWD = tb.simulate.crowd(300, 12, 3, random_state=1)
@@ -21,7 +20,7 @@ NEEDS_RESPONSES: dict[str, Callable[[Any], Any]] = {
     "votes": lambda model: decide.plan_votes(model, COSTS, limit=5.0),
     "panel": lambda model: judges.panel_report(model),
     "sample": lambda model: judges.sample_tasks(model, 5),
-    "route": lambda model: routing.plan(model, wrong=1.0, human=0.2),
+    "route": lambda model: decide.plan_routes(model, wrong=1.0, human=0.2),
     "questions": lambda model: selection.questions(model, 5),
     "pairs": lambda model: selection.pairs(model, 5),
 }

@@ -224,15 +224,16 @@ def route(
     check_files((responses, gold), ())
     settings = OptionValues(given)
     options = settings.take(["human_error"])
-    from tiebreak import tables
-    from tiebreak.decide import routing
+    from tiebreak import decide, tables
 
     folder = make_folder(out)
-    files = [folder / f"{name}.csv" for name in routing.ROUTES]
+    files = [folder / f"{name}.csv" for name in decide.ROUTES]
     model, _ = fit_judges(responses, columns, settings, method, gold=gold)
     with stages("planning"):
-        found = routing.plan(model, wrong=wrong, human=human, judge=read_prices(judge), **options)
-    for name, each in zip(routing.ROUTES, files, strict=True):
+        found = decide.plan_routes(
+            model, wrong=wrong, human=human, judge=read_prices(judge), **options
+        )
+    for name, each in zip(decide.ROUTES, files, strict=True):
         tables.write_table(each, found.rows(name))
     if as_json:
         summary = {

@@ -32,10 +32,13 @@ from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
-from tiebreak.report.accuracy import (
+from tiebreak.report.charts import clip, percent
+from tiebreak.report.explain import explain_tasks
+from tiebreak.report.plots import (
     ALONE,
     FEWEST,
     LONGEST_ID,
+    MUCH,
     POOR,
     Found,
     ToScore,
@@ -43,13 +46,12 @@ from tiebreak.report.accuracy import (
     calibration_curve,
     guessing,
     labels_to_score,
+    merge_rare_classes,
     subset,
+    thinned,
     worker_accuracy,
     worker_rows,
 )
-from tiebreak.report.charts import clip, percent
-from tiebreak.report.explain import explain_tasks
-from tiebreak.report.plots import MUCH, merge_rare_classes, thinned
 from tiebreak.wording import agreeing, counted, printable
 
 FORMAT = "tiebreak-report"

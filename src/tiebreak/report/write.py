@@ -15,9 +15,9 @@ from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.report import charts, plots
-from tiebreak.report.accuracy import Found
 from tiebreak.report.explain import chart_of
 from tiebreak.report.measure import SECTIONS, Watch, measure
+from tiebreak.report.plots import Found
 from tiebreak.tables.write import open_target
 
 GENERATOR = '<meta name="generator" content="tiebreak">'

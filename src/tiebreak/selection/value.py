@@ -2,7 +2,7 @@
 
 An answer is worth something where it can change a label: two tasks in doubt tell little about each
 other, a task in doubt and one that is sure tell the class of the first. Plans of several responses,
-with costs and shared errors, are in `decide.value`.
+with costs and shared errors, are in `decide.planning`.
 """
 
 from __future__ import annotations
