@@ -174,6 +174,7 @@ def labels_to_score(model: Any, truth: Any = None) -> ToScore | None:
 def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Found]:
     """Return one point for each bin of stated probability that has labels in it.
 
+    >>> from tiebreak.data.ids import Ids
     >>> q = np.array([[0.9, 0.1], [0.92, 0.08], [0.2, 0.8]])
     >>> labels = Labels.from_probabilities(Ids("abc"), Ids("xy"), q)
     >>> gold = Gold.from_dict({"a": "x", "b": "y", "c": "y"})
