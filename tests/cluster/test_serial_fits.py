@@ -374,7 +374,7 @@ def test_a_file_system_that_refuses_is_said(
             raise PermissionError("ACCESS_DENIED")
 
     monkeypatch.setattr(shard_files, "_filesystem", lambda _: (Closed(), "bucket"))
-    with pytest.raises(FileError, match="s3://bucket cannot be listed: ACCESS_DENIED"):
+    with pytest.raises(FileError, match="s3://bucket cannot be read: ACCESS_DENIED"):
         tb.shards.fit("s3://bucket", tmp_path / "out")
 
 
