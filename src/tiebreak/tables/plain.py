@@ -13,6 +13,7 @@ import re
 import struct
 import zipfile
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,13 +30,13 @@ from tiebreak.tables.source import (
     Content,
     LineFinder,
     NoRowsError,
-    RecordFinder,
     RecordPlace,
     TableFiles,
     byte_stream,
     format_of,
     located,
     not_text,
+    record_place,
     text_of,
 )
 from tiebreak.tables.table import (
@@ -195,7 +196,7 @@ class Delimited:
         if not self.names:
             size = csv.field_size_limit()
             if b'"' in bytes(content.data[:size]):
-                raise InputError("quote-unclosed", file=content.name, line=1)
+                raise InputError("quote-unclosed", file=content.name, line=1, reason=None)
             raise InputError("no-delimiter", file=content.name, line=1, n=size)
 
     def _header(self, delimiter: str) -> tuple[list[str], int]:
@@ -234,7 +235,7 @@ class Delimited:
         name = self.content.name
         before = csv.field_size_limit(1 << 27)
         try:
-            rows = _rows(text_of(self.content.data, "strict"), self.delimiter, name, strict=True)
+            rows = self._rows("strict")
             next(rows, None)
             for line, fields in rows:
                 if any(fields):
@@ -294,8 +295,15 @@ class Delimited:
         """Refuse a quote that is open at the end, which would swallow rows silently."""
         chunks = iter(partial(byte_stream(self.content.data).read, BLOCK_SIZE), b"")
         if sum(chunk.count(b'"') for chunk in chunks) % 2:
-            for _ in _rows(text_of(self.content.data), self.delimiter, self.content.name):
-                pass
+            try:
+                deque(self._rows(), maxlen=0)
+            except InputError as error:
+                if error.code == "quote-unclosed":
+                    raise
+
+    def _rows(self, errors: str = "replace") -> Iterator[tuple[int, list[str]]]:
+        text = text_of(self.content.data, errors)
+        return _csv_rows(text, self.delimiter, self.content.name)
 
     def _unreadable(self, error: Exception) -> InputError:
         """Say what Arrow could not read, and on which line."""
@@ -303,8 +311,7 @@ class Delimited:
         if "UTF8" in str(error):
             return not_text(name, self.content.data)
         try:
-            rows = _rows(text_of(self.content.data), self.delimiter, name, strict=True)
-            for line, fields in rows:
+            for line, fields in self._rows():
                 self._require_width(line, fields)
         except InputError as broken:
             return broken
@@ -317,14 +324,14 @@ class Delimited:
             raise InputError("ragged-row", **where, n=len(fields), expected=n, fields=fields)
 
 
-def _rows(
-    text: Any, delimiter: str, name: str, *, strict: bool = False
+def _csv_rows(
+    text: Any, delimiter: str, name: str, *, strict: bool = True
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the first line and the fields of each record; blank lines are no records.
 
-    A quote that never closes is an error; `strict`: other odd quotes are one too.
+    `strict`: odd quotes are an error.
     """
-    reader = csv.reader(text, delimiter=delimiter, strict=True)
+    reader = csv.reader(text, delimiter=delimiter, strict=strict)
     line = 1
     try:
         for fields in reader:
@@ -332,23 +339,14 @@ def _rows(
                 yield line, fields
             line = reader.line_num + 1
     except csv.Error as error:
-        if "unexpected end" in str(error):
-            raise InputError("quote-unclosed", file=name, line=line) from None
-        if strict:
-            raise InputError("csv-broken", file=name, line=line, reason=error) from None
+        code = "quote-unclosed" if "unexpected end" in str(error) else "csv-broken"
+        raise InputError(code, file=name, line=line, reason=error) from None
 
 
 def _line_of_row(delimiter: str, data: memoryview, row: int) -> int | None:
     """Return the line on which a row starts; the header is no row."""
-    reader = csv.reader(text_of(data), delimiter=delimiter)
-    line = 1
-    for fields in reader:
-        if fields:
-            row -= 1
-        if row < -1:
-            return line
-        line = reader.line_num + 1
-    return None
+    rows = _csv_rows(text_of(data), delimiter, "", strict=False)
+    return next(islice(rows, row + 1, None), (None,))[0]
 
 
 # JSON
@@ -381,7 +379,7 @@ def _json_table(content: Content, first: Record, is_alone: bool) -> Table:
     if len(content.data) >= LARGE_JSON:
         return Table(tuple(first), partial(_json_pieces, content, first), Source(name))
     if content.is_list:
-        source = Source(name, RecordFinder(name, "record"))
+        source = Source(name, partial(record_place, name))
         return arrays(columns_of(list(json_records(content.data, name))), source)
     columns = _read_alike(content, first) or columns_of(list(json_records(content.data, name)))
     return arrays(columns, Source(name, LineFinder(content, line_of_record, n_header=0)))

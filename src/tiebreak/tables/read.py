@@ -148,7 +148,7 @@ def read_responses(source: Any, **options: Any) -> Responses:
 @takes_read_options
 def read_export(source: Any, **options: Any) -> Export:
     """Read responses, and the known labels that came with them; see `read_responses`."""
-    how = _options(options)
+    how = ReadingOptions(**options)
     opened = open_responses(source, how)
     if how.tasks is not None:
         how = replace(how, tasks=read_tasks(how.tasks))
@@ -176,7 +176,7 @@ def read_every_row(source: Any, keep_text: KeepText | None = None, **options: An
 
     `keep_text` is called with each task, and what to show for it.
     """
-    how = _options(options)
+    how = ReadingOptions(**options)
     opened = open_responses(source, how)
     if not isinstance(opened, Opened):
         raise InputError("packed-rows", source=opened)
@@ -280,14 +280,6 @@ def _melted(opened: Opened, how: ReadingOptions) -> Table:
         each.name: to_long(each.table(), named, how.worker_columns) for each in opened.files()
     }
     return chained_table(opened.name, list(tables), tables.__getitem__, at_once=True)
-
-
-def _options(given: Mapping[str, Any]) -> ReadingOptions:
-    """Make options of the arguments of a reader; refuse names that are none."""
-    unknown = sorted(given.keys() - ReadingOptions.__dataclass_fields__.keys())
-    if unknown:
-        raise TypeError(f"there is no option of reading {unknown[0]!r}")
-    return ReadingOptions(**given)
 
 
 def _extended(responses: Responses, options: ReadingOptions) -> Responses:
@@ -582,7 +574,7 @@ def open_tables(
         if source is None:
             continue
         if what == "responses":
-            opened = open_responses(source, _options({"columns": columns, **options}))
+            opened = open_responses(source, ReadingOptions(columns=columns, **options))
             found[what] = OpenTable(opened, {}, options)
         else:
             opened = source if is_packed(source) else open_source(source, None, SCHEMAS[what])

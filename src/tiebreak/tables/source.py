@@ -179,19 +179,9 @@ class LineFinder:
         return RecordPlace(self.name, "line", line or row + 1 + self.n_header)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFinder:
-    """Finds the record of a row by its number."""
-
-    name: str
-    noun: str
-    numbers: Any = None  # array of the number of each row; None: 1, 2, 3 …
-    files: list[tuple[str, str]] | None = None  # of each row: the file and the noun
-
-    def __call__(self, row: int) -> RecordPlace:
-        """Return the record of a row."""
-        file, noun = (self.name, self.noun) if self.files is None else self.files[row]
-        return RecordPlace(file, noun, row + 1 if self.numbers is None else int(self.numbers[row]))
+def record_place(file: str, row: int) -> RecordPlace:
+    """Return the place of a row that is a record, all of which are counted."""
+    return RecordPlace(file, "record", row + 1)
 
 
 # What a name stands for
@@ -519,18 +509,16 @@ def checked_format(asked: str) -> str:
 
 
 def byte_stream(data: memoryview) -> io.BufferedReader:
-    """Read bytes as a file without copying them."""
+    """Return bytes as a file that makes no copy of them."""
     import pyarrow as pa
 
     stream: Any = pa.BufferReader(pa.py_buffer(data))
     return io.BufferedReader(stream)
 
 
-def text_of(
-    data: memoryview, errors: str = "replace", encoding: str = "utf-8-sig"
-) -> io.TextIOWrapper:
-    """Read bytes as text, one line at a time, line ends kept."""
-    return io.TextIOWrapper(byte_stream(data), encoding=encoding, errors=errors, newline="")
+def text_of(data: memoryview, errors: str = "replace", encoding: str = "utf-8-sig") -> Any:
+    """Return bytes as a file of text, with its line ends as they are."""
+    return io.TextIOWrapper(byte_stream(data), encoding, errors, newline="")
 
 
 def not_text(name: str, data: memoryview) -> InputError:

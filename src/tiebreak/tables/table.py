@@ -402,13 +402,13 @@ def _sortable(kind: Any) -> Any:
     """Replace a type that Arrow cannot encode or sort by one that it can."""
     import pyarrow as pa
 
-    if pa.types.is_null(kind):
-        return pa.string()
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    return pa.float32() if pa.types.is_float16(kind) else kind
+    others = {
+        pa.null(): pa.string(),
+        pa.string_view(): pa.large_string(),
+        pa.binary_view(): pa.large_binary(),
+        pa.float16(): pa.float32(),
+    }
+    return others.get(kind, kind)
 
 
 def _one_chunk(column: Any) -> Any:

@@ -16,7 +16,6 @@ import numpy as np
 
 from tiebreak.errors import InputError, note
 from tiebreak.tables.columns import LABEL, TASK, WORKER, positions_for
-from tiebreak.tables.source import RecordFinder
 from tiebreak.tables.table import Table, arrays
 from tiebreak.wording import Source
 
@@ -148,14 +147,12 @@ def _melted(table: Table, position: int | None, workers: Workers) -> Table:
     n_idle = n_rows - len({i for i, _, _ in rows})
     if n_idle:
         note("wide-idle-tasks", table=name, n=n_idle)
-    noun, first = ("line", 2) if table.has_header else ("row", 1)
-    numbers = np.array([i + first for i, *_ in rows], dtype=np.int64)
     columns = {
         "task": [tasks[i] for i, _, _ in rows],
         "worker": [worker for _, worker, _ in rows],
         "label": [label for _, _, label in rows],
     }
-    return arrays(columns, Source(name, RecordFinder(name, noun, numbers)))
+    return arrays(columns, Source(name, lambda row: table.source.where(rows[row][0])))
 
 
 def _is_given(value: Any) -> bool:
