@@ -20,17 +20,13 @@ from pyarrow import parquet
 import tiebreak as tb
 from tiebreak import tables
 from tiebreak.data import Responses
-from tiebreak.data.labels import Labels
 from tiebreak.errors import Coded, InputNote, TiebreakError
-from tiebreak.tables import export, source
-from tiebreak.tables.locks import Lock
-from tiebreak.tables.messages import MESSAGES
-from tiebreak.tables.source import TableFile, TableFiles
+from tiebreak.tables import export, locks, messages, source
 
 HEADER = "task,worker,label\n"
 ROWS = HEADER + "a,ann,x\nb,ann,y\n"
 CROWD = Responses.from_rows([("a", "ann", "x"), ("b", "ann", "y")])
-LABELS = Labels.from_probabilities(
+LABELS = tb.Labels.from_probabilities(
     tb.Responses.from_rows([("1", "w", "x")]).tasks, CROWD.classes, np.eye(2)[:1]
 )
 Do = Callable[[Path], Any]
@@ -154,8 +150,8 @@ def many(folder: Path) -> Any:
 
 
 def twice(folder: Path) -> Any:
-    with Lock(folder / "x.tb", "a test"):
-        Lock(folder / "x.tb", "another")
+    with locks.Lock(folder / "x.tb", "a test"):
+        locks.Lock(folder / "x.tb", "another")
 
 
 def with_texts(folder: Path, target: str) -> Any:
@@ -191,10 +187,7 @@ def failing(*_: Any, **__: Any) -> Any:
 def emptied(folder: Path) -> Any:
     (folder / "p1.csv").write_text(ROWS)
     (folder / "p2.csv").write_text(ROWS)
-    files = TableFiles(
-        tuple(TableFile(str(folder / name), 1 << 24) for name in ("p1.csv", "p2.csv"))
-    )
-    opened = tables.open_tables({"responses": files}, {})["responses"]
+    opened = tables.open_tables({"responses": folder}, {})["responses"]
     (folder / "p1.csv").write_text("")
     return opened.read(tables.read_responses)
 
@@ -369,7 +362,7 @@ CASES: dict[str, Do] = {
     "target-is-folder": lambda f: tables.write_table(f, {"a": [1]}),
     "tasks-left-out": lambda f: export.write_export(
         f / "o.json",
-        Labels.from_probabilities(CROWD.tasks, CROWD.classes, np.eye(2)),
+        tb.Labels.from_probabilities(CROWD.tasks, CROWD.classes, np.eye(2)),
         "label-studio",
         texts=[studio(id="a")],
     ),
@@ -395,14 +388,14 @@ CASES: dict[str, Do] = {
     "no-locks": patched(
         "fcntl.flock",
         lambda *_: (_ for _ in ()).throw(OSError(38, "Function not implemented")),
-        lambda f: Lock(f / "x", "a test"),
+        lambda f: locks.Lock(f / "x", "a test"),
     ),
-    "not-locked": patched("fcntl.flock", failing, lambda f: Lock(f / "x", "a test")),
+    "not-locked": patched("fcntl.flock", failing, lambda f: locks.Lock(f / "x", "a test")),
 }
 
 
 def test_each_code_has_a_case() -> None:
-    assert set(CASES) == set(MESSAGES)
+    assert set(CASES) == set(messages.MESSAGES)
 
 
 @pytest.mark.parametrize("code", CASES)

@@ -18,8 +18,6 @@ from tables.crowd import HARD_IDS, all_of, gold_of, labels_of, links_of, rows_of
 from tables.said import refused
 
 from tiebreak.data import Responses
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
 from tiebreak.errors import InputNote
 from tiebreak.links import Links
 from tiebreak.tables import (
@@ -33,7 +31,6 @@ from tiebreak.tables import (
     write_responses,
     write_table,
 )
-from tiebreak.tables.plain import open_source
 
 NAMES = [
     "t.csv",
@@ -67,7 +64,7 @@ def test_responses_come_back_equal(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gold_comes_back_equal(tmp_path: Path, name: str) -> None:
-    gold = Gold.from_dict(dict(zip(HARD_IDS, reversed(HARD_IDS), strict=True)))
+    gold = read_gold(dict(zip(HARD_IDS, reversed(HARD_IDS), strict=True)))
     write_gold(tmp_path / name, gold)
     assert gold_of(read_gold(tmp_path / name)) == gold_of(gold)
 
@@ -215,8 +212,7 @@ class TestValues:
 
     def test_a_column_alone_keeps_its_empty_fields(self, tmp_path: Path) -> None:
         write_table(tmp_path / "t.csv", {"x": ["a", None, "b"]})
-        (column,) = open_source(tmp_path / "t.csv").table().read([0])
-        assert column.to_pylist() == ["a", None, "b"]
+        assert (tmp_path / "t.csv").read_text() == 'x\na\n""\nb\n'
 
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
     def test_half_a_character_cannot_be_written(self, tmp_path: Path, name: str) -> None:
@@ -264,7 +260,7 @@ class TestBytes:
         for name in ("t.csv", "t.jsonl"):
             write_table(
                 tmp_path / name,
-                {"task": np.arange(n), "label": Ids(["x"]).take(np.zeros(n, int))},
+                {"task": np.arange(n), "label": ["x"] * n},
             )
             assert list(read_gold(tmp_path / name).tasks) == (
                 list(range(n)) if name == "t.jsonl" else [str(i) for i in range(n)]

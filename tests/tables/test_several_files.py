@@ -26,8 +26,6 @@ from tiebreak import tables
 from tiebreak.data import REPEATS, Responses
 from tiebreak.errors import FileError, GoldError, InputError, InputNote, TiebreakError
 from tiebreak.tables import plain, source
-from tiebreak.tables.plain import open_source
-from tiebreak.tables.read import read_export
 
 HEADER = "task,worker,label\n"
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "csv.gz", "semicolons")
@@ -295,10 +293,8 @@ def test_messages_name_the_file_and_the_line(
 
 
 def test_places_of_rows_pickle(tmp_path: Path) -> None:
-    write(tmp_path, {"p1.csv": HEADER + "a,u,x\n", "p2.csv": HEADER + "b,u,x\n\nc,u,x\n"})
-    table = open_source(tmp_path / "p*.csv").table()
-    table.read([0])
-    source = pickle.loads(pickle.dumps(table.source))
+    write(tmp_path, {"p1.csv": "task,label\na,x\n", "p2.csv": "task,label\nb,x\n\nc,x\n"})
+    source = pickle.loads(pickle.dumps(tb.read_gold(tmp_path / "p*.csv"))).source
     assert source.where(0) == f"{tmp_path}/p1.csv, line 2"
     assert source.where(2) == f"{tmp_path}/p2.csv, line 4"
     assert source.origin(2) == (f"{tmp_path}/p2.csv", 1)
@@ -495,8 +491,8 @@ def test_exports_of_a_tool_are_read_as_one(tmp_path: Path) -> None:
     rows = [(1, "ann", "pos", False), (2, "ann", "neg", True), (1, "bob", "neg", False)]
     folder = write(tmp_path / "in", {"a.json": studio(*rows[:2]), "b.json": studio(*rows[2:])})
     one = write(tmp_path / "one", {"x.json": studio(*rows)}) / "x.json"
-    both = read_export(folder)
-    single = read_export(one)
+    both = tables.read_export(folder)
+    single = tables.read_export(one)
     assert everything(both.responses) == everything(single.responses)
     assert both.gold is not None
     assert single.gold is not None
@@ -531,7 +527,7 @@ def test_exports_of_two_tools_join(tmp_path: Path) -> None:
     line = {"text": "t", "accept": ["pos"], "answer": "accept", "options": [{"id": "pos"}]}
     record = line | {"_input_hash": 9, "_annotator_id": "cy", "_task_hash": 4}
     write(tmp_path, {"a.json": studio((1, "ann", "pos", False)), "b.jsonl": json.dumps(record)})
-    found = read_export([tmp_path / "a.json", tmp_path / "b.jsonl"])
+    found = tables.read_export([tmp_path / "a.json", tmp_path / "b.jsonl"])
     assert found.form == "Label Studio and Prodigy"
     assert list(found.responses.workers) == ["ann", "cy"]
 

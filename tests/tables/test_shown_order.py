@@ -8,12 +8,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from commands import tiebreak
 from tables.formats.answers import answers, notes_of, read
 from tables.said import refused
-from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 
 
 def _write(
@@ -112,7 +111,7 @@ def test_commands_name_the_column_and_turn(tmp_path: Path) -> None:
     path, out = tmp_path / "r.csv", tmp_path / "labels.csv"
     truth = _write(path, shown=True, order="side")
     args = ["fuse", str(path), "--set", "order_column=side", "--set", "turned=no", "-o", str(out)]
-    result = CliRunner().invoke(app, args, prog_name="tiebreak")
+    result = tiebreak(*args)
     assert result.exit_code == 0, result.stderr
     with out.open(newline="") as file:
         best = {row["task"]: row["label"] for row in csv.DictReader(file)}
@@ -127,7 +126,7 @@ def test_commands_name_the_column_and_turn(tmp_path: Path) -> None:
         "-o",
         str(out),
     ]
-    assert CliRunner().invoke(app, args, prog_name="tiebreak").exit_code == 0
+    assert tiebreak(*args).exit_code == 0
     assert _accuracy(read(out, turned=True), truth) > 0.8
 
 

@@ -19,7 +19,6 @@ from tables.crowd import COLUMNS, ROWS, all_of, gold_of, rows_of
 from tables.said import noted, refused
 
 from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
 from tiebreak.errors import GoldError, InputError, InputNote, ResponseError
 from tiebreak.links import Links
 from tiebreak.tables import read_gold, read_labels, read_links, read_responses, read_tasks
@@ -265,7 +264,7 @@ class TestTasks:
             pd.Series(["t9", "t1"]),
             pd.Index(["t9", "t1"]),
             pl.Series(["t9", "t1"]),
-            Ids(["t9", "t1"]),
+            read_gold({"t9": "x", "t1": "x"}).tasks,
             pd.DataFrame({"task": ["t9", "t1"]}),
             pl.DataFrame({"task": ["t9", "t1"]}),
             pa.table({"task": ["t9", "t1"]}),

@@ -16,7 +16,6 @@ from tables.said import refused
 
 from tiebreak.errors import FileError, InputError
 from tiebreak.tables import read_gold, read_responses
-from tiebreak.tables.source import not_text, read_content
 
 HEADER = "task,worker,label\n"
 CHUNK = 1 << 20
@@ -166,25 +165,6 @@ class TestEncoding:
         expected = f"{name}, line {line}: byte 0xe9 at offset {at:,} is not UTF-8."
         assert expected in str(caught.value)
         assert "iconv" in str(caught.value)
-
-    @pytest.mark.parametrize("n_cut", [1, 2])
-    def test_a_character_cut_by_the_end_of_a_chunk_does_not_shift_the_place(
-        self, tmp_path: Path, n_cut: int
-    ) -> None:
-        filler = HEADER + "a,w,x\n" * (CHUNK // 6)
-        euro = "€".encode()
-        start = filler.encode()[: CHUNK - n_cut - 4] + b"\nb,w"[:4] + euro
-        path = _file(tmp_path, start + b"\xe9\n\n")
-        line = start.count(b"\n") + 1
-        expected = f"line {line}: byte 0xe9 at offset {len(start):,} is"
-        with pytest.raises(InputError, match=expected):
-            raise not_text(path.name, read_content(path).data)
-
-    def test_a_character_broken_by_the_end_of_a_chunk_is_named(self, tmp_path: Path) -> None:
-        start = (HEADER + "a,w,x\n" * CHUNK).encode()[: CHUNK - 1]
-        path = _file(tmp_path, start + b"\xc3(,w,x\n")
-        with pytest.raises(InputError, match=rf"byte 0xc3 at offset {CHUNK - 1:,} is"):
-            raise not_text(path.name, read_content(path).data)
 
     def test_a_wrong_byte_in_the_header_is_named(self, tmp_path: Path) -> None:
         with refused("not-utf-8", line=1, offset=3):
