@@ -12,16 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiebreak as tb
-from tiebreak.ask import people
-from tiebreak.ask.evidence import fallible
+from tiebreak.ask.evidence import as_said, fallible
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
-from tiebreak.ask.people import RESERVE, Weighed, weigh
+from tiebreak.inference import people
 from tiebreak.inference.calibration import DEPENDENCE
+from tiebreak.inference.people import RESERVE, Weighed
 from tiebreak.selection.state import own_probabilities
 
 TASKS = "abcde"
 CLASSES = "xyz"
+
+
+def weigh(job: Job, answers: list[Event], own: Any, known: Any, error: float | None) -> Weighed:
+    return people.weigh(as_said(job, answers), own, known, error)
 
 
 def job_of(n_classes: int) -> Job:

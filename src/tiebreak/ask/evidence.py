@@ -2,7 +2,7 @@
 
 One person is trusted: a label, or "yes, it is", is a known label, and "no, it is not" a cannot-link
 to a task that is known to be of the class. Where answers may be wrong, they are weighed first
-(`ask.people`), and what is then believed is known. For example, with classes cat, dog and bird:
+(`inference.people`), and what is then believed is known. For example, with classes cat, dog, bird:
 
     answer                 trusted              fallible
     a: cat (label)         gold a = cat         ann says cat of a; gold, if it is believed
@@ -23,11 +23,11 @@ import numpy as np
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
-from tiebreak.ask.people import SMALL_ERROR, Weighed, weigh
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
+from tiebreak.data.ids import MISSING, Ids
 from tiebreak.estimators.base import Estimator
+from tiebreak.inference.people import SMALL_ERROR, Said, Weighed, weigh
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.links.graph import OPEN
@@ -95,7 +95,7 @@ def fallible(
         own = own.copy()
         own[task] = np.eye(own.shape[1])[np.fromiter(label.values(), dtype=np.int64)]
     rate = link_error if isinstance(link_error, int | float) else None
-    weighed = weigh(job, said, own, known, rate)
+    weighed = weigh(as_said(job, said), own, known, rate)
     is_believed = weighed.is_named & (weighed.r.max(axis=1) >= LEAST_BELIEF)
     believed_label = weighed.r.argmax(axis=1)[is_believed]
     believed = dict(zip(weighed.task[is_believed].tolist(), believed_label.tolist(), strict=True))
@@ -106,6 +106,15 @@ def fallible(
     links = _with_given(job, answered_links(job, loose, label, _denied(job, said, weighed, label)))
     reading = _reading(job, link_error, len(loose), is_weighed=True)
     return FitInputs(crowd, links, _gold(job, label), reading, is_soft=True, weighed=weighed)
+
+
+def as_said(job: Job, answers: Sequence[Event]) -> Said:
+    """Return labels, yes or no, and links in codes."""
+    people = sorted({event.who for event in answers})
+    who = np.array([people.index(event.who) for event in answers], dtype=np.int64)
+    task, other, label = np.array([job.codes(event) for event in answers], dtype=np.int64).T
+    is_yes = np.array([event.kind not in ("no", "different") for event in answers])
+    return Said(people, who, task, other, np.where(other >= 0, MISSING, label), is_yes)
 
 
 def _reading(job: Job, link_error: LinkRate, n_loose: int, *, is_weighed: bool = False) -> LinkRate:

@@ -30,7 +30,6 @@ import numpy as np
 from tiebreak.ask.evidence import FitInputs, LinkRate, believed, fallible, trusted
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log, Snapshot
-from tiebreak.ask.people import Weighed
 from tiebreak.ask.results import Question
 from tiebreak.ask.storage import FitPoint, Storage
 from tiebreak.errors import (
@@ -43,6 +42,7 @@ from tiebreak.errors import (
 )
 from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.variational_bayes import VariationalBayes
+from tiebreak.inference.people import Weighed
 from tiebreak.kernels.layout import Floats
 from tiebreak.life import model_file
 from tiebreak.options import ExactLinkOptions

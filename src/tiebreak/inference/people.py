@@ -26,14 +26,11 @@ along links as that of n / (1 + ρ (n − 1)): a crowd that errs together must n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event
 from tiebreak.inference.calibration import DEPENDENCE
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask, Offsets
@@ -50,6 +47,18 @@ DEPUTIES = 2  # tasks that are asked about, between two fits, to learn the class
 
 
 @dataclass(frozen=True, eq=False)
+class Said:
+    """Answers of people, in codes."""
+
+    people: list[str]
+    who: Offsets  # (m,) which of them gave each answer
+    task: Offsets  # (m,)
+    other: Offsets  # (m,) the second task of a link, -1 where a class was named or denied
+    label: Offsets  # (m,) that class, -1 for a link
+    is_yes: Mask  # (m,) not "different", not "no"
+
+
+@dataclass(frozen=True, eq=False)
 class Weighed:
     """What answers amount to."""
 
@@ -63,17 +72,13 @@ class Weighed:
     for_others: Floats  # (n,) what a label of each would put right in others
 
 
-def weigh(
-    job: Job, answers: Sequence[Event], own: Floats, known: Floats, error: float | None
-) -> Weighed:
+def weigh(given: Said, own: Floats, known: Floats, error: float | None) -> Weighed:
     """Weigh answers against each other and against what the crowd says of each task.
 
     Beliefs, the rates of people and the reserve are found in turn, until they have converged.
 
     Parameters
     ----------
-    answers
-        Labels, yes or no, links; no votes.
     own
         (n_tasks, n_classes) by the responses of each task alone, scaled.
     known
@@ -81,10 +86,10 @@ def weigh(
     error
         How often people err, where that is known; None: it is learnt.
     """
-    said = _Said(job, answers, known)
-    own = own[said.tasks]
     n_classes = own.shape[1]
-    n_people = len(said.people)
+    said = _Pairs(given, known, n_classes)
+    own = own[said.tasks]
+    n_people = len(given.people)
     n_said = np.bincount(said.who, minlength=n_people)
     rate = np.full(n_people, SMALL_ERROR if error is None else max(error, LEAST))
     reserve = next_reserve = RESERVE
@@ -96,16 +101,16 @@ def weigh(
         crowd = np.where(said.is_given[:, None], own, spread)
         logs = np.log(np.maximum(crowd, LEAST))
         heard = said.heard[:, None] * logs
-        given = heard + said.by_labels(rate, n_classes)
+        alone = heard + said.by_labels(rate, n_classes)
         same, differ = said.likelihoods(rate)
 
         # What each pair says to its two ends, by what the other end is without it.
-        total = given + said.by_end @ messages.reshape(-1, n_classes)
+        total = alone + said.by_end @ messages.reshape(-1, n_classes)
         left, right = said.ends_without(messages, total)
         tied = differ[:, None] + (same - differ)[:, None] * np.stack([right, left])
         new = np.log(np.maximum(tied, LEAST))
         messages = DAMPING * messages + (1.0 - DAMPING) * (new - new.max(axis=2, keepdims=True))
-        total = given + said.by_end @ messages.reshape(-1, n_classes)
+        total = alone + said.by_end @ messages.reshape(-1, n_classes)
         r = softmax(total + logs - heard)
 
         # Of a task of class k the crowd told nothing with probability (λ / K) / p(k) as spread.
@@ -128,35 +133,31 @@ def weigh(
         r,
         said.tied_to_a_label(),
         said.is_labelled,
-        dict(zip(said.people, rate.tolist(), strict=True)),
+        dict(zip(given.people, rate.tolist(), strict=True)),
         float(rate @ n_said / n_said.sum()),
         reserve,
         said.gain_for_others(r, rate),
     )
 
 
-class _Said:
-    """Answers in codes, and the pairs of tasks that they compare.
+class _Pairs:
+    """The n tasks that answers name, and the pairs of them that are compared.
 
-    n tasks are named by m answers: `who`, `task`, `other` (the second task of a link), `label` (-1
-    for a link) and `is_yes` are (m,). Two tasks that were compared are one pair, by one person or
-    more. Taken apart, the answer of one person would reach the other task and come back as an echo
-    along that of the next. For example, of a and b, with rates ε and ε':
+    Two tasks that were compared are one pair, by one person or more. Taken apart, the answer of one
+    person would reach the other task and come back as an echo along that of the next. For example,
+    of a and b, with rates ε and ε':
 
         ann: same, bob: same         s = (1 − ε) (1 − ε')    d = ε ε'
         ann: same, bob: different    s = (1 − ε) ε'          d = ε (1 − ε')
     """
 
-    def __init__(self, job: Job, answers: Sequence[Event], known: Floats) -> None:
-        n_classes = job.responses.n_classes
-        left, right, label = np.array([job.codes(event) for event in answers], dtype=np.int64).T
-        is_link = right >= 0
-        self.people = sorted({event.who for event in answers})
-        self.who = np.array([self.people.index(event.who) for event in answers], dtype=np.int64)
-        self.tasks = np.unique(np.concatenate([left, right[is_link]]))
-        self.task = np.searchsorted(self.tasks, left)
-        other = np.searchsorted(self.tasks, np.where(is_link, right, left))
-        self.is_yes = np.array([event.kind not in ("no", "different") for event in answers])
+    def __init__(self, said: Said, known: Floats, n_classes: int) -> None:
+        is_link = said.other >= 0
+        self.who = said.who
+        self.tasks = np.unique(np.concatenate([said.task, said.other[is_link]]))
+        self.task = np.searchsorted(self.tasks, said.task)
+        other = np.searchsorted(self.tasks, np.where(is_link, said.other, said.task))
+        label, self.is_yes = said.label, said.is_yes
         self.is_binary = n_classes == 2
         if self.is_binary:  # "no, not a cat" names the other class
             is_other = ~self.is_yes & ~is_link
