@@ -14,7 +14,6 @@ import pytest
 import tiebreak as tb
 from tiebreak import selection
 from tiebreak.ask import Question, Session
-from tiebreak.data import Responses
 from tiebreak.errors import InputError, InputNote, OptionError, SessionError
 from tiebreak.simulate import Crowd
 
@@ -289,13 +288,6 @@ def test_numbers_stay_numbers(open_session: Open) -> None:
     assert {question.left_text, question.right_text} == {"seven", "eight"}
     session.answer(question, "same")
     assert set(session.links().tasks) == {7, 8}
-
-
-def test_tasks_that_print_alike_are_kept_apart(open_session: Open) -> None:
-    rows = [(7, "u", "x"), ("7", "u", "y"), ("7", "v", "x")]
-    session = open_session(Responses.from_rows(rows))
-    session.answer(session.question(7, "7"), "different")
-    assert session.links().pairs() == [(7, "7", "cannot")]
 
 
 def test_votes_are_shown_by_task() -> None:

@@ -55,9 +55,9 @@ class Job:
         self.links = None if inputs.links is None else _in_codes(inputs.links, tasks)
         self.gold: Gold | None = inputs.gold
         self.wording = wording
-        self.key = _keys(tasks)
+        self.key = tuple(map(str, tasks))
         self.code = {text: code for code, text in enumerate(self.key)}
-        self.class_key = _keys(classes)
+        self.class_key = tuple(map(str, classes))
         self.class_code = {text: code for code, text in enumerate(self.class_key)}
         self.marks = _marks(self.key, crowd.classes)
         self.texts = {} if texts is None else read_texts(texts, tasks)
@@ -72,17 +72,15 @@ class Job:
 
     def code_of(self, task: Hashable) -> int:
         """Return the code of a task; refuse one that the responses do not have."""
-        code = int(self.responses.tasks.codes([task])[0])
-        if code == MISSING:
+        if str(task) not in self.code:
             raise OptionError("unknown-task", task=task)
-        return code
+        return self.code[str(task)]
 
     def code_of_class(self, label: Hashable) -> int:
         """Return the code of a class; refuse one that the job does not have."""
-        code = int(self.responses.classes.codes([label])[0])
-        if code == MISSING:
+        if str(label) not in self.class_code:
             raise OptionError("unknown-class", label=label, classes=list(self.responses.classes))
-        return code
+        return self.class_code[str(label)]
 
     def codes(self, event: Event) -> tuple[int, int, int]:
         """Return the codes of the tasks and of the class of an answer, -1 where it has none."""
@@ -207,7 +205,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     unknown = np.flatnonzero(codes == MISSING)
     if len(unknown):
         raise InputError("among-unknown", tasks=[wanted[int(at)] for at in unknown])
-    return tuple(tasks[int(code)] for code in codes)
+    return tuple(tasks.take(codes))
 
 
 def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
@@ -220,9 +218,3 @@ def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
         for noun, values in (("task", tasks), ("class", labels))
     ]
     return Marks(digest.hexdigest(), " and ".join(described))
-
-
-def _keys(names: Ids) -> tuple[str, ...]:
-    """Return one text per name: as it prints, or, where two print alike, as Python writes them."""
-    plain = tuple(map(str, names))
-    return plain if len(set(plain)) == len(plain) else tuple(map(repr, names))

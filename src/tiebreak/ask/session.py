@@ -17,7 +17,6 @@ from tiebreak.ask.desk import Desk
 from tiebreak.ask.log import UNSURE, Event, Kind, Subject, timestamp
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING
 from tiebreak.errors import OptionError, SessionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.links import Links
@@ -263,10 +262,8 @@ class Session:
     def _as_recorded(self, question: Question, says: Hashable) -> tuple[Kind, Hashable | None]:
         """Return kind and class of an answer; refuse one that is not among the choices."""
         if question.kind in ("label", "vote"):
-            classes = self._job.responses.classes
-            code = int(classes.codes([says])[0])
-            if code != MISSING:
-                return "label", classes[code]
+            if str(says) in self._job.class_code:
+                return "label", says
         elif says in question.choices:
             return cast(Kind, says), question.label
         if says == UNSURE:
