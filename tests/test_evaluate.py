@@ -12,12 +12,9 @@ from hypothesis import strategies as st
 from refusals import refused
 from sklearn.metrics import brier_score_loss, f1_score
 
-from tiebreak import evaluate
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
-from tiebreak.data.labels import Labels
+import tiebreak as tb
+from tiebreak import Gold, Labels, Links, evaluate
 from tiebreak.errors import InputError, LinkError, OptionError
-from tiebreak.links import Links
 
 # The worked example of the specification: 8 tasks, class 3 of 4 occurs nowhere.
 TRUTH = np.array([0, 0, 1, 1, 2, 2, 2, 0], np.int32)
@@ -34,24 +31,29 @@ Q = np.array(
         [0.91, 0.05, 0.04],
     ]
 )
-TASKS = Ids("abcdefgh")
-CLASSES = Ids(["p", "q", "r", "s"])
+TASKS = "abcdefgh"
+CLASSES = "pqrs"
+
+
+def labels_of(tasks: str, classes: str, q: np.ndarray) -> Labels:
+    """Labels with a probability of each class; the first of the likeliest is the label."""
+    likeliest = [classes[k] for k in q.argmax(axis=1)]
+    columns = {f"probability_{name}": q[:, k] for k, name in enumerate(classes)}
+    columns["probability"] = q.max(axis=1)
+    return tb.read_labels({"task": list(tasks), "label": likeliest, **columns})
 
 
 def worked_labels(n_classes: int = 3) -> Labels:
-    q = np.pad(Q, ((0, 0), (0, n_classes - 3)))
-    return Labels.from_probabilities(TASKS, CLASSES[:n_classes], q)
+    return labels_of(TASKS, CLASSES[:n_classes], np.pad(Q, ((0, 0), (0, n_classes - 3))))
 
 
 def worked_gold() -> Gold:
-    return Gold.from_columns(list(TASKS), CLASSES.take(TRUTH))
+    return tb.read_gold({task: CLASSES[k] for task, k in zip(TASKS, TRUTH, strict=True)})
 
 
 def plain_labels(**by_task: str) -> Labels:
     """Labels without any probability."""
-    classes = sorted(set(by_task.values()))
-    label = np.array([classes.index(c) for c in by_task.values()], np.int32)
-    return Labels(Ids(by_task), Ids(classes), label)
+    return tb.read_labels(by_task)
 
 
 def test_f_scores_are_those_of_the_worked_example() -> None:
@@ -140,14 +142,12 @@ def test_ids_that_do_not_meet_are_an_error_that_shows_both() -> None:
 
 
 def test_ids_of_a_file_meet_those_of_a_typed_table() -> None:
-    labels = Labels(Ids([1, 2]), Ids([10, 20]), np.array([0, 1], np.int32))
+    labels = tb.read_labels({"task": [1, 2], "label": [10, 20]})
     assert evaluate.accuracy(labels, Gold.from_dict({"1": "10", "2": "10"})) == 0.5
 
 
 def test_a_class_that_only_gold_uses_counts_as_a_class() -> None:
-    labels = Labels.from_probabilities(
-        Ids("ab"), Ids(["x", "y"]), np.array([[0.75, 0.25], [0.25, 0.75]])
-    )
+    labels = labels_of("ab", "xy", np.array([[0.75, 0.25], [0.25, 0.75]]))
     gold = Gold.from_dict({"a": "x", "b": "new"})
     assert evaluate.f_by_class(labels, gold) == {"x": 1.0, "y": 0.0, "new": 0.0}
     assert evaluate.f_score(labels, gold) == pytest.approx(1 / 3)
@@ -178,7 +178,7 @@ def test_figures_that_need_probabilities_say_how_to_get_them(figure: object) -> 
 
 
 def test_calibration_needs_only_the_probability_of_the_label() -> None:
-    labels = Labels(Ids("ab"), Ids("xy"), np.array([0, 1], np.int32), np.array([0.75, 0.75]))
+    labels = tb.read_labels([("a", "x", 0.75), ("b", "y", 0.75)])
     gold = Gold.from_dict({"a": "x", "b": "x"})
     assert evaluate.calibration_error(labels, gold) == pytest.approx(0.25)
     with refused(InputError, "labels-without-probability"):
@@ -197,12 +197,11 @@ def test_wrong_options_are_refused_by_name() -> None:
 
 def test_broken_links_are_counted_as_given_and_in_the_closure() -> None:
     # The worked example of the specification: 5 given, 9 of the closure.
-    tasks = Ids([f"t{i}" for i in range(8)])
-    y = np.array([0, 0, 1, 0, 1, 0, 2, 2], np.int32)
+    labels = tb.read_labels({f"t{i}": label for i, label in enumerate("aababacc")})
     must, cannot = [(0, 1), (1, 2), (4, 5)], [(2, 4), (3, 0), (6, 7)]
     rows = [(f"t{i}", f"t{j}", kind) for kind, pairs in (("must", must), ("cannot", cannot))
             for i, j in pairs]  # fmt: skip
-    broken = evaluate.violations(Labels(tasks, Ids("abc"), y), Links.from_rows(rows))
+    broken = evaluate.violations(labels, Links.from_rows(rows))
     assert (broken.given, broken.closed) == (5, 9)
     assert len(broken.links) == 5
 
@@ -261,9 +260,7 @@ def test_a_link_given_twice_is_broken_once() -> None:
 
 
 def test_the_floor_of_log_loss_is_what_an_impossible_truth_costs() -> None:
-    labels = Labels.from_probabilities(
-        Ids("ab"), Ids(["x", "y"]), np.array([[1.0, 0.0], [0.5, 0.5]])
-    )
+    labels = labels_of("ab", "xy", np.array([[1.0, 0.0], [0.5, 0.5]]))
     gold = Gold.from_dict({"a": "y", "b": "x"})
     expected = (-np.log(1e-4) + np.log(2.0)) / 2.0
     assert evaluate.log_loss(labels, gold, floor=1e-4) == pytest.approx(expected)

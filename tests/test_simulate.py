@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused
 
-from tiebreak import simulate
-from tiebreak.data.gold import Gold
+from tiebreak import Gold, simulate
 from tiebreak.errors import OptionError
 
 

@@ -8,7 +8,7 @@ fit was given, are not scored.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 from tiebreak import tables
 from tiebreak.arguments import checks, number, whole
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Ids  # noqa: F401  (examples)
+from tiebreak.data.ids import MISSING
 from tiebreak.data.labels import Labels
 from tiebreak.errors import InputError, register
 from tiebreak.kernels.layout import Codes, Floats
@@ -136,8 +136,7 @@ def f_score(
 
     Examples
     --------
-    >>> gold = Gold.from_dict({"a": "cat", "b": "dog", "c": "dog"})
-    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 1, 0], np.int32))
+    >>> labels, gold = {"a": "cat", "b": "dog", "c": "cat"}, {"a": "cat", "b": "dog", "c": "dog"}
     >>> round(f_score(labels, gold), 4), round(f_score(labels, gold, "micro"), 4)
     (0.6667, 0.6667)
     """
@@ -150,22 +149,16 @@ def f_score(
 def f_by_class(labels: Any, gold: Any, *, given: Any = None) -> dict[Hashable, float]:
     """Return F of each class that gold or labels use.
 
-    >>> gold = Gold.from_dict({"a": "cat", "b": "dog", "c": "dog"})
-    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 1, 1], np.int32))
-    >>> f_by_class(labels, gold)
+    >>> f_by_class({"a": "cat", "b": "dog"}, {"a": "cat", "b": "dog"})
     {'cat': 1.0, 'dog': 1.0}
     """
-    scored, classes, _ = _scored(labels, gold, given)
-    f = zip(classes, scored.f_by_class().tolist(), strict=True)
-    return {name: value for name, value in f if value == value}
+    return _f_of_names(*_scored(labels, gold, given)[:2])
 
 
 def accuracy(labels: Any, gold: Any, *, given: Any = None) -> float:
     """Return the share of labels that are right.
 
-    >>> gold = Gold.from_dict({"a": "cat", "b": "dog"})
-    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 0, 0], np.int32))
-    >>> accuracy(labels, gold)
+    >>> accuracy({"a": "cat", "b": "cat", "c": "cat"}, {"a": "cat", "b": "dog"})
     0.5
     """
     return _scored(labels, gold, given)[0].accuracy()
@@ -177,9 +170,9 @@ def log_loss(labels: Any, gold: Any, *, given: Any = None, floor: float = LOG_LO
 
     Probabilities below `floor` count as it, so that a truth held impossible costs -log floor.
 
-    >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
-    >>> round(log_loss(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
+    >>> labels = {"task": ["a", "b"], "label": ["cat", "dog"]}
+    >>> labels |= {"probability_cat": [0.9, 0.2], "probability_dog": [0.1, 0.8]}
+    >>> round(log_loss(labels, {"a": "cat", "b": "cat"}), 4)
     0.8574
     """
     return _scored(labels, gold, given)[0].log_loss(floor)
@@ -188,9 +181,9 @@ def log_loss(labels: Any, gold: Any, *, given: Any = None, floor: float = LOG_LO
 def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
     """Return the mean squared distance of probabilities from the truth, between 0 and 2.
 
-    >>> q = np.array([[0.9, 0.1], [0.2, 0.8]])
-    >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
-    >>> round(brier_score(labels, Gold.from_dict({"a": "cat", "b": "cat"})), 4)
+    >>> labels = {"task": ["a", "b"], "label": ["cat", "dog"]}
+    >>> labels |= {"probability_cat": [0.9, 0.2], "probability_dog": [0.1, 0.8]}
+    >>> round(brier_score(labels, {"a": "cat", "b": "cat"}), 4)
     0.65
     """
     return _scored(labels, gold, given)[0].brier_score()
@@ -200,9 +193,8 @@ def brier_score(labels: Any, gold: Any, *, given: Any = None) -> float:
 def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = None) -> float:
     """Return how far the stated probabilities of the labels are from the share that is right.
 
-    >>> q = np.array([[0.9, 0.1], [0.9, 0.1]])
-    >>> labels = Labels.from_probabilities(Ids("ab"), Ids(["cat", "dog"]), q)
-    >>> round(calibration_error(labels, Gold.from_dict({"a": "cat", "b": "dog"})), 4)
+    >>> labels = [("a", "cat", 0.9), ("b", "cat", 0.9)]
+    >>> round(calibration_error(labels, {"a": "cat", "b": "dog"}), 4)
     0.4
     """
     return _scored(labels, gold, given)[0].calibration_error(bins)
@@ -227,8 +219,8 @@ class Violations:
 def violations(labels: Any, links: Any) -> Violations:
     """Find the links that labels break: must-linked tasks that differ, cannot-linked that agree.
 
-    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 0, 1], np.int32))
-    >>> violations(labels, Links.from_rows([("a", "b", "must"), ("b", "c", "must")]))
+    >>> labels = {"a": "cat", "b": "cat", "c": "dog"}
+    >>> violations(labels, [("a", "b", "must"), ("b", "c", "must")])
     Violations(1 of the links given, 2 of their closure)
     """
     labels = tables.read_labels(labels)
@@ -270,14 +262,13 @@ class Report:
 def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> Report:
     """Compute every figure that the labels allow.
 
-    >>> labels = Labels(Ids("abc"), Ids(["cat", "dog"]), np.array([0, 0, 1], np.int32))
-    >>> figures = report(labels, Gold.from_dict({"a": "cat", "b": "dog", "z": "dog"}))
+    >>> labels = {"a": "cat", "b": "cat", "c": "dog"}
+    >>> figures = report(labels, {"a": "cat", "b": "dog", "z": "dog"})
     >>> figures.n_tasks, figures.accuracy, round(figures.coverage, 4), figures.log_loss
     (2, 0.5, 0.6667, None)
     """
     labels = tables.read_labels(labels)
     scored, classes, n_gold = _scored(labels, gold, given)
-    f = zip(classes, scored.f_by_class().tolist(), strict=True)
     q = scored.probabilities
     broken = None if links is None else violations(labels, links)
     return Report(
@@ -287,7 +278,7 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
         accuracy=scored.accuracy(),
         micro_f=scored.accuracy(),
         macro_f=scored.macro_f(),
-        f_by_class={name: value for name, value in f if value == value},
+        f_by_class=_f_of_names(scored, classes),
         log_loss=None if q is None else scored.log_loss(),
         brier_score=None if q is None else scored.brier_score(),
         calibration_error=None if scored.probability is None else scored.calibration_error(),
@@ -327,6 +318,11 @@ def _scored(labels: Any, gold: Any, given: Any) -> tuple[Scored, tuple[Hashable,
         probabilities=None if q is None else np.pad(q[row], ((0, 0), (0, len(new)))),
     )
     return scored, classes, int(asked.sum())
+
+
+def _f_of_names(scored: Scored, classes: Sequence[Hashable]) -> dict[Hashable, float]:
+    f = zip(classes, scored.f_by_class().tolist(), strict=True)
+    return {name: value for name, value in f if value == value}  # those that occur
 
 
 def _needed(probabilities: Floats | None, of_what: str) -> Floats:
