@@ -22,9 +22,7 @@ from commands import tiebreak
 from pyarrow import parquet
 
 import tiebreak as tb
-from tiebreak.tables import read_export
-from tiebreak.tables.formats import FORMATS, format_of
-from tiebreak.tables.plain import open_source
+from tiebreak.tables import formats, plain, read_export
 
 MANY = 10_000
 BROKEN = 7_777  # of so many
@@ -194,8 +192,9 @@ def _has(record: Any, path: list[Any]) -> bool:
 
 
 def test_every_format_is_broken_here(data: Path) -> None:
-    found = {form.name for name in FILES if (form := format_of(open_source(data / name), None))}
-    assert found == {form.name for form in FORMATS}
+    opened = (plain.open_source(data / name) for name in FILES)
+    found = {form.name for file in opened if (form := formats.format_of(file, None))}
+    assert found == {form.name for form in formats.FORMATS}
 
 
 @pytest.mark.parametrize("name", FILES)

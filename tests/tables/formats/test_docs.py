@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pages import output_of, steps
 
-from tiebreak.tables.formats import FORMATS
+from tiebreak.tables import formats
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 BLOCK = re.compile(r"^```console run\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -27,5 +27,5 @@ def test_every_command_of_the_page_gives_what_it_shows(
 
 def test_every_format_stands_in_the_table() -> None:
     page = PAGE.read_text("utf-8")
-    for form in FORMATS:
+    for form in formats.FORMATS:
         assert f"`{form.name}`" in page

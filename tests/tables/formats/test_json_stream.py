@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tables.said import refused
 
 from tiebreak.errors import InputError
-from tiebreak.tables.json_stream import json_values
+from tiebreak.tables import json_stream
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -22,7 +22,7 @@ RECORDS = st.lists(st.dictionaries(st.text(), VALUES, max_size=4), min_size=1, m
 
 
 def _values(data: bytes, chunk: int) -> list[Any]:
-    return [value for _, value in json_values(memoryview(data), "x.json", chunk)]
+    return [value for _, value in json_stream.json_values(memoryview(data), "x.json", chunk)]
 
 
 @given(records=RECORDS, chunk=st.integers(1, 40), is_ascii=st.booleans())

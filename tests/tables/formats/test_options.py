@@ -16,7 +16,7 @@ from tables.formats.answers import answers, expected, notes_of, read
 from tables.said import noted, refused
 
 import tiebreak as tb
-from tiebreak.tables.formats import read_texts
+from tiebreak.tables import formats
 
 
 class TestQuestions:
@@ -350,6 +350,6 @@ def test_options_that_do_nothing_are_refused(data: Path) -> None:
 
 
 def test_texts_of_an_export(data: Path) -> None:
-    texts = read_texts(str(data / "mturk-items.csv"))
+    texts = formats.read_texts(str(data / "mturk-items.csv"))
     assert texts == {"H1#1": "good film", "H1#2": "bad film", "H2#1": "dull", "H2#2": "fine"}
-    assert read_texts(str(data / "records.json")) is None
+    assert formats.read_texts(str(data / "records.json")) is None

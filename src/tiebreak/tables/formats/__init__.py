@@ -17,7 +17,7 @@ from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import KeepText, Opened, open_source
 from tiebreak.tables.source import FORMATS as PLAIN
 
-__all__ = ["FORMATS", "find", "read_format", "read_texts", "records_of"]
+__all__ = ["FORMATS", "Format", "find", "read_format", "read_texts", "records_of"]
 
 FORMATS: tuple[Format, ...] = (*annotation.FORMATS, *judges.FORMATS, *lists.FORMATS)
 
