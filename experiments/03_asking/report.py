@@ -73,8 +73,8 @@ next to nothing. A task that somebody named serves as an example from a belief o
 0.9<!-- tiebreak.ask.evidence.SURE --> on, and a comparison with it gains less, the less it is
 believed. All that was compared with an example hangs on it, so that one that comes into doubt is
 asked about again first, and with it
-2<!-- tiebreak.inference.people.DEPUTIES --> tasks that were tied to it: who named the example cannot be
-asked again, and a label of one of these tells its class nearly as well.
+2<!-- tiebreak.inference.people.DEPUTIES --> tasks that were tied to it: who named the example
+cannot be asked again, and a label of one of these tells its class nearly as well.
 
 With `kinds=("same",)` pairs are chosen by `strategy="adaptive"`: every class has a *core*, a few
 sure tasks and those found to be the same; cores of classes that the crowd may have confused are
