@@ -38,7 +38,7 @@ CELLS: list[tuple[str, str]] = [
     ("markdown", "Labels, with gold, and what the panel is worth:"),
     (
         "code",
-        "model = tb.VariationalBayes(dependence=0.5).fit(responses, gold=gold)\n"
+        "model = tb.Auto(dependence=0.5).fit(responses, gold=gold)\n"
         "print(tb.judges.panel_report(model))",
     ),
     ("markdown", "Without gold shared errors cannot be seen; this draws the tasks to label:"),

@@ -32,7 +32,7 @@ def read(path: Path) -> list[dict[str, str]]:
 def test_panel(run: Any, jury: Path) -> None:
     done = run("judges", "panel", "responses.csv", "--gold", "gold.csv", "--matrix", "m.csv")
     assert done.exit_code == 0
-    assert "that err apart" in done.stdout
+    assert "independent ones" in done.stdout
     assert len(read(jury / "m.csv")) == 15
     found = json.loads(
         run("judges", "panel", "responses.csv", "--gold", "gold.csv", "--json").stdout
@@ -78,7 +78,7 @@ def test_panel_without_gold_says_what_to_label_and_the_command_gives_the_same_ta
     tb.Gold.from_dict({task: truth[task] for task in asked}).write(jury / "known.csv")
     after = run("judges", "panel", "responses.csv", "--gold", "known.csv")
     assert after.exit_code == 0, after.output
-    assert "that err apart" in after.stdout
+    assert "independent ones" in after.stdout
     assert "These tasks as a table" not in after.stdout
 
 
@@ -145,7 +145,7 @@ def test_wrong_use_ends_with_two(run: Any, jury: Path, arguments: tuple[str, ...
 def test_describe_with_gold_has_the_panel(run: Any, jury: Path) -> None:
     done = run("describe", "responses.csv", "--gold", "gold.csv", "--set", "n_resamples=0")
     assert done.exit_code == 0
-    assert "that err apart" in done.stdout
+    assert "independent ones" in done.stdout
     plain = ("describe", "responses.csv", "--set", "n_resamples=0", "--json")
     assert "panel" not in json.loads(run(*plain).stdout)
     assert json.loads(run(*plain, "--gold", "gold.csv").stdout)["panel"]["n_known"] == 80

@@ -295,7 +295,6 @@ def test_equal_judges_are_not_beaten_for_erring_in_turn() -> None:
     assert report.versus is not None
     assert report.versus.best_accuracy == pytest.approx(13 / 15)
     assert 0.5 < report.versus.probability_better < 0.95
-    assert "Cannot be told yet" in str(report)
 
 
 def test_a_probability_is_never_said_to_be_one() -> None:
@@ -382,7 +381,6 @@ class TestBadInput:
         assert report.outdone == ()
         assert report.look_at == ()
         assert report.gold_gain is None
-        assert "cannot be told" in str(report)
 
     def test_gold_of_one_class_answers_no_question_about_all(self) -> None:
         crowd = made()

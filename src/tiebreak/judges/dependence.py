@@ -163,7 +163,7 @@ class Dependence:
         low, high = self.effective_interval
         words = (
             f"{self.n_responses:.1f} responses a task are worth {self.effective:.1f} "
-            f"({low:.1f} to {high:.1f}) that err apart; mean correlation of errors "
+            f"independent ones ({low:.1f} to {high:.1f}); mean correlation of errors "
             f"{self.mean_correlation:.2f}, on {self.n_tasks:,} tasks."
         )
         if self.copies:
@@ -172,7 +172,7 @@ class Dependence:
         if not self.by_gold:
             words += (
                 " Without gold shared errors cannot be seen: what most workers get wrong counts as "
-                "right. Some 50 known labels show them."
+                "right. About 50 known labels show them."
             )
         return words
 
@@ -263,15 +263,15 @@ class SharedErrors(NamedTuple):
         low, high = self.effective_interval
         phi_low, phi_high = self.interval
         said = [
-            f"{self.n_judges:.1f} judges a task are worth {self.effective:.1f} that err apart "
-            f"({low:.1f} to {high:.1f}); errors correlate by {self.correlation:.2f} "
+            f"{self.n_judges:.1f} judges a task are worth {self.effective:.1f} independent ones "
+            f"({low:.1f} to {high:.1f}); their errors correlate by {self.correlation:.2f} "
             f"({phi_low:.2f} to {phi_high:.2f}).",
             f"One more judge like these would make it {self.one_more:.2f}, from "
             f"{self.effective:.2f}.",
         ]
         for group in self.clusters[:5]:
             names = first_few([str(workers[j]) for j in group], 6)
-            said.append(f"Errors alike beyond that: {names}.")
+            said.append(f"Errors are more alike than that among {names}.")
         return said
 
 

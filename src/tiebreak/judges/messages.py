@@ -30,8 +30,8 @@ def _unlike_all(label: object, of_known: float, of_all: float, one_class: bool) 
 
 MESSAGES: dict[str, Message] = {
     # known tasks
-    "no-known-response": "No task of gold has a response, so nothing can be said about the "
-    "judges. Give gold of tasks that they answered.",
+    "no-known-response": "No task of gold has a response, so judges cannot be compared with it. "
+    "Give gold of tasks that they answered.",
     "gold-without-responses": lambda n: (
         f"{counted(n, 'task')} of gold {agreeing(n, 'are')} not among the responses; left out."
     ),
@@ -39,7 +39,7 @@ MESSAGES: dict[str, Message] = {
     # panels
     "panel-of-one-class": "All gold is of one class: judges that always say that class look "
     "perfect, and nothing is known of the others. Whether the panel is better than its best "
-    "judge, and what a smaller one would do, cannot be told. Label tasks of other classes.",
+    "judge, and what a smaller one would do, is not known. Label tasks of other classes.",
     "few-known-labels": _few_known,
     "no-accepting-class": "Self-preference needs accepts=, the class that accepts an answer.",
     "unknown-accepting-class": lambda label, classes: (

@@ -50,7 +50,7 @@ from tiebreak.judges.known import (
 )
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number
-from tiebreak.wording import aligned, counted, first_few
+from tiebreak.wording import agreeing, aligned, counted, first_few
 
 LEAST_GOLD = 20  # known tasks, below which no panel is compared with another
 LOSS_MARGIN = 0.05  # log-loss a task: a panel that is surely no more behind is about as good …
@@ -105,7 +105,7 @@ class Versus(NamedTuple):
 
     def __str__(self) -> str:
         chance = self.probability_better
-        answer = "Yes" if chance >= SURE else "No" if chance <= 1.0 - SURE else "Cannot be told yet"
+        answer = "Yes" if chance >= SURE else "No" if chance <= 1.0 - SURE else "Not known yet"
         written = "> .99" if chance > 0.99 else "< .01" if chance < 0.01 else _share(chance)
         return (
             f"Is the panel better than its best judge? {answer}: panel "
@@ -272,7 +272,8 @@ class PanelReport:
                 agreed = counted(self.n_unanimous, "known task")
                 which = f": {_some(wrong)}" if wrong else ""
                 found.append(
-                    f"All judges agree on {agreed}, of which {len(wrong):,} wrong by gold{which}."
+                    f"All judges agree on {agreed}; by gold {len(wrong):,} of these labels "
+                    f"{agreeing(len(wrong), 'are')} wrong{which}."
                 )
         found += self.look_at
         if self.versus is not None and several:
@@ -285,14 +286,16 @@ class PanelReport:
         known = counted(self.n_known, "known label")
         small, cheap = self.smallest, self.cheapest
         if not self.outdone:
-            why = "no judge is surely less often right than two others"
-            yield f"Which judges could go cannot be told from {known}: {why}."
+            yield (
+                f"Which judges could go is not known from {known}: no judge is surely right less "
+                "often than two others."
+            )
         elif self.gold_gain is None:
             return  # parts of the panel were not tried
         elif small is None:
             yield (
-                f"Whether labels stay as good without {_some(self.outdone)} cannot be told from "
-                f"{known}."
+                f"From {known} it is not known whether labels stay as good without "
+                f"{_some(self.outdone)}."
             )
         else:
             yield small
