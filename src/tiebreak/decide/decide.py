@@ -181,7 +181,7 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
         costs, decision, least = _leave_open(costs, decision, least, abstain_rate)
     label = costs.label[decision]
     # With a share left open, the most that a task may cost, as expected, to get a class.
-    dearest = float(least[label >= 0].max(initial=-np.inf)) if abstain_rate else np.inf
+    highest = float(least[label >= 0].max(initial=-np.inf)) if abstain_rate else np.inf
     n_responses = total_weights(model.responses_.start, model.responses_.weight)
     if (carried := getattr(model, "_carried", None)) is not None:
         n_responses = n_responses + carried.n_dropped
@@ -192,7 +192,7 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
         n_responses,
         model.calibration_,
         None if known is None else model.gold_.on(model.tasks_, model.classes_).task,
-        None if known is None else partial(_recount, known, given, dearest),
+        None if known is None else partial(_recount, known, given, highest),
     )
     return Decisions(
         model.tasks_,
@@ -207,17 +207,17 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     )
 
 
-def _recount(held_out: HeldOut, costs: CostMatrix, dearest: float) -> tuple[int, int]:
+def _recount(held_out: HeldOut, costs: CostMatrix, highest: float) -> tuple[int, int]:
     """Return how many known tasks get a class by these costs, held out, and how many the right one.
 
-    `dearest` is what a task may cost at most, as expected, to get a class.
+    `highest` is what a task may cost at most, as expected, to get a class.
     """
     if held_out.known is None:
         return 0, 0
     gold, q = held_out.known
     expected = costs.expected(q)
     label = costs.label[expected.argmin(axis=1)]
-    decided = (label >= 0) & (expected.min(axis=1) <= dearest)
+    decided = (label >= 0) & (expected.min(axis=1) <= highest)
     return int(decided.sum()), int((label == gold.label)[decided].sum())
 
 
@@ -227,13 +227,13 @@ def _leave_open(
     """Leave the decisions open that cost most; an open one costs nothing."""
     if costs.may_abstain:
         raise OptionError("cost-of-abstaining", decision=costs.decisions[-1])
-    dearest = np.argsort(-least, kind="stable")[: int(rate * len(decision))]
+    expensive = np.argsort(-least, kind="stable")[: int(rate * len(decision))]
     wider = CostMatrix(
         np.column_stack([costs.cost, np.zeros(len(costs.cost))]),
         (*costs.decisions, NO_LABEL[0]),
         np.append(costs.label, -1).astype(np.int32),
     )
     decision, least = decision.copy(), least.copy()
-    decision[dearest] = len(costs.decisions)
-    least[dearest] = 0.0
+    decision[expensive] = len(costs.decisions)
+    least[expensive] = 0.0
     return wider, decision, least
