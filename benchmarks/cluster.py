@@ -30,7 +30,7 @@ import tiebreak as tb
 from tiebreak.cli.cluster import connected
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 from tiebreak.kernels import compiled
 from tiebreak.kernels.arrays import majority
 from tiebreak.shards.dask import DaskExecutor

@@ -25,12 +25,11 @@ from benchmarks.gpu import Shape, crowd
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import Problem, step
+from tiebreak.inference.climb import Problem, Sweeps, step
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.tasks.coupling.linked import with_links
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads, majority
 from tiebreak.kernels.contract import choose_backend

@@ -94,7 +94,7 @@ def test_asking_for_help_is_light() -> None:
 
 
 UNLOADED = {  # by a fit whose links have no loop, tie no three tasks, and hold for sure; no gold
-    *("inference.tasks.coupling.elimination", "inference.tasks.coupling.starts"),
+    *("inference.tasks.coupling.plan", "inference.tasks.coupling.starts"),
     *("inference.tasks.coupling.link_errors", "inference.tasks.mean_field"),
     *("inference.gold_stage", "inference.worker_models.one_class"),
     *("links.chains", "links.feasible", "links.check"),

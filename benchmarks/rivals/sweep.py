@@ -16,11 +16,10 @@ from benchmarks.measure import about, keep, seconds
 from benchmarks.rivals.sparse_ibcc import SparseIbcc
 from tiebreak import DawidSkene, simulate
 from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import Problem, step
+from tiebreak.inference.climb import Problem, Sweeps, step
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.sweeps import Sweeps
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads, for_each
 from tiebreak.kernels.contract import choose_backend

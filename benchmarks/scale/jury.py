@@ -12,8 +12,8 @@ from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet
 from tiebreak.inference.climb import FitState, Problem, climb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.rows import Rows, find_patterns
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import Rows, find_patterns
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend

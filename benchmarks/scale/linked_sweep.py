@@ -10,12 +10,11 @@ import numpy as np
 from benchmarks.measure import about, interleaved, keep, summary
 from tiebreak import simulate
 from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import Problem, step
+from tiebreak.inference.climb import Problem, Sweeps, step
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.tasks.coupling.linked import with_links
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend

@@ -9,10 +9,9 @@ from collections.abc import Callable
 from benchmarks.measure import about, keep
 from tiebreak import simulate
 from tiebreak.data import Responses
-from tiebreak.inference.climb import Problem, step
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.sweeps import Sweeps
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.climb import Problem, Sweeps, step
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels.contract import choose_backend
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.tasks.coupling.linked import with_links
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.tasks.mean_field import given_groups
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend

@@ -18,10 +18,9 @@ import numpy as np
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids
-from tiebreak.inference.climb import Problem
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.sweeps import Sweeps
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.climb import Problem, Sweeps
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.life.online import Stream
 from tiebreak.life.update import join_responses

@@ -20,7 +20,7 @@ import tiebreak as tb
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.estimators import committee, gold_stage
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 from tiebreak.inference.workers.one_class import rows_to_fix
 from tiebreak.kernels.contract import choose_backend
 

@@ -323,17 +323,15 @@ def test_repeats_of_a_packed_folder_are_refused(run: Run, write: Write) -> None:
 def test_a_fit_that_would_take_minutes_says_so_and_ten_are_refused(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.inference import inputs
+    from tiebreak.inference import door
 
     write("r.csv", ROWS)
-    monkeypatch.setattr(
-        inputs, "SECONDS_PER_CELL", 60.0 / 12 / inputs.SWEEPS
-    )  # 3 workers, 2 classes
+    monkeypatch.setattr(door, "SECONDS_PER_CELL", 60.0 / 12 / door.SWEEPS)  # 3 workers, 2 classes
     done = run("fuse", "r.csv")
     assert done.exit_code == 0
     assert "about 1 minute" in told(done)
     assert "--set worker_model=coin" in told(done)
-    monkeypatch.setattr(inputs, "SECONDS_PER_CELL", 700.0 / 12 / inputs.SWEEPS)
+    monkeypatch.setattr(door, "SECONDS_PER_CELL", 700.0 / 12 / door.SWEEPS)
     done = run("fuse", "r.csv")
     assert done.exit_code == 2
     assert "--force" in told(done)
@@ -343,10 +341,10 @@ def test_a_fit_that_would_take_minutes_says_so_and_ten_are_refused(
 def test_a_fit_beyond_the_memory_of_the_machine_is_refused_unless_forced(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.inference import inputs
+    from tiebreak.inference import door
 
     write("r.csv", ROWS)
-    monkeypatch.setattr(inputs, "memory_bytes", lambda: 100)
+    monkeypatch.setattr(door, "memory_bytes", lambda: 100)
     done = run("fuse", "r.csv")
     assert done.exit_code == 2
     assert "GiB for confusion matrices" in told(done)

@@ -13,8 +13,8 @@ from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend

@@ -18,7 +18,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
 from tiebreak.estimators import committee, gold_stage
 from tiebreak.estimators.likely_best import LikelyBest
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 
 Rows = list[tuple[str, str, str]]
 

@@ -9,8 +9,8 @@ from properties.strategies import Crowd, crowds
 import tiebreak as tb
 from tiebreak.inference import communities
 from tiebreak.inference.climb import Problem, Stopping
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference

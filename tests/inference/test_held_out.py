@@ -10,9 +10,9 @@ import pytest
 import tiebreak as tb
 from tiebreak.inference import calibration
 from tiebreak.inference.climb import Problem
+from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats

@@ -18,7 +18,7 @@ from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 from tiebreak.inference.workers import MODELS
 from tiebreak.kernels import reference
 from tiebreak.kernels.arrays import by_class

@@ -16,8 +16,8 @@ import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import FIXED, ClassPrior
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.inference.workers.confusion import FixedRows
 from tiebreak.inference.workers.one_class import rows_to_fix

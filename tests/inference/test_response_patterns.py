@@ -17,12 +17,12 @@ from tiebreak import simulate
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.estimators.base import Estimator
-from tiebreak.inference import rows as rows_module
+from tiebreak.inference import door as rows_module
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.rows import Rows
-from tiebreak.inference.rows import lay_out as lay_out_responses
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import Rows
+from tiebreak.inference.door import lay_out as lay_out_responses
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.contract import Backend

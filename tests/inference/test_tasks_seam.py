@@ -24,12 +24,11 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.inference import dirichlet
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known, with_fixed
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks import Inferred, OwnRows, Parameters
+from tiebreak.inference.tasks import Independent, Inferred, OwnRows, Parameters
 from tiebreak.inference.tasks.coupling.decode import decode
 from tiebreak.inference.tasks.coupling.linked import Joint, Linked, with_links
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.inference.workers import MODELS, ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.kernels import compiled, layout, reference

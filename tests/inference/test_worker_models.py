@@ -14,8 +14,8 @@ from scipy.special import betaln, gammaln
 import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.kernels import reference

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiebreak import kernels, simulate
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 from tiebreak.kernels import compiled, layout, reference
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Roles

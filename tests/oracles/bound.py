@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import Problem
-from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.climb import Problem, Sweeps
 from tiebreak.inference.tasks import Parameters
 from tiebreak.kernels.layout import Floats
 

@@ -12,8 +12,8 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import POINT, ClassPrior
-from tiebreak.inference.rows import lay_out
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.door import lay_out
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.kernels.contract import Backend

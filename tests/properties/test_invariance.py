@@ -15,8 +15,8 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.climb import FitState, climb
+from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known
-from tiebreak.inference.rows import lay_out
 from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.kernels import compiled, reference
 from tiebreak.kernels.arrays import softmax

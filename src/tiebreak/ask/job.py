@@ -17,7 +17,7 @@ from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.inference.inputs import read_and_check_inputs
+from tiebreak.inference.door import read_and_check_inputs
 from tiebreak.links import Links
 from tiebreak.selection import Offer
 from tiebreak.wording import counted, first_few

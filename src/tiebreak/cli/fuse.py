@@ -159,7 +159,7 @@ def fuse(
 
 def fit(method: Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
     """Fit an estimator to tables that were read, unless that would take too long."""
-    from tiebreak.inference import inputs as checks
+    from tiebreak.inference import door as checks
 
     if method == "gibbs" and is_terminal() and not is_quiet():
         estimator.set_params(progress=True)

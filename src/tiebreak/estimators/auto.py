@@ -25,9 +25,8 @@ from tiebreak.inference import calibration, dirichlet, stages
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
 from tiebreak.inference.climb import FitState, Problem, climb
 from tiebreak.inference.dirichlet import FIXED
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.door import Inputs, Rows, lay_out, rows_of
 from tiebreak.inference.known import Known
-from tiebreak.inference.rows import Rows, lay_out, rows_of
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import PLAIN, CrowdModel
@@ -36,7 +35,6 @@ from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
-from tiebreak.links.graph import Implications
 from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
 from tiebreak.wording import counted, first_few
 
@@ -135,9 +133,8 @@ class Auto(BayesEstimator):
         crowd = inputs.responses
         n_classes = crowd.n_classes
         rows = rows_of(inputs)
-        gold = rows.gold(inputs.gold_codes)
-        implied = rows.implied(inputs.implied) if n_classes > 1 else None
-        units = committee.join_must_linked(rows, implied, n_classes)
+        implied = rows.implied
+        units = committee.join_must_linked(rows, n_classes)
 
         # Ask every member; nobody hears known labels.
         near = self._plain_problem(PLAIN, units, inputs)
@@ -150,7 +147,7 @@ class Auto(BayesEstimator):
         state = FitState(whole.votes(), step, converged=True)
         if KINDS in names:
             whole = self._plain_problem("kinds", rows, inputs)
-            state, q = self._fit_to_end(whole, implied, gold, options)
+            state, q = self._fit_to_end(whole, rows, options)
             said[KINDS] = units.to_rows(q)
             share_linked = 0.0 if implied is None else len(implied.given.tasks()) / crowd.n_tasks
             weight = committee.weight_of_kinds(share_linked)
@@ -161,22 +158,22 @@ class Auto(BayesEstimator):
         p = committee.pool(said, {each.name: each.weight for each in heard})
 
         stage = None
-        if gold is not None:
+        if units.gold is not None:
             end = climb(near, FitState(q=near.votes()), self._stopping).parameters
             assert end is not None  # every end has some
             said[VB] = committee.by_model(near, end, self.dependence)
             heard.append(Opinion(VB, 0.0, model, end))
             of_each = [p, *(said[each.name] for each in heard if each.name != VOTES)]
-            stage = _learn(of_each, near, _of_units(gold, units), crowd)
+            stage = _learn(of_each, near, units.gold, crowd)
             p = stage.probabilities(of_each, near.rows, near.backend)
 
         # From the pool on the stages are those of every fit.
         plain = self._plain_problem(PLAIN, rows, inputs)
-        problem, scored = self._join(p, whole, state, units, gold, implied, options)
+        problem, scored = self._join(p, whole, state, units, rows, options)
         implied_by_q = plain.implied(scored.q)
-        known = Known.of(gold)
+        known = Known.of(rows.gold)
         end_state = state._replace(parameters=implied_by_q, q=scored.q)
-        fitted = Fitted(inputs, rows, gold, implied, plain, implied_by_q, problem, known, end_state)
+        fitted = Fitted(inputs, rows, plain, implied_by_q, problem, known, end_state)
         self.ran_on_ = where(plain.backend)
         # Not what scaled these probabilities, which nothing does: what decisions and routes expect
         # of one more vote, and of errors that nobody can see without gold.
@@ -195,14 +192,14 @@ class Auto(BayesEstimator):
     def _fit_to_end(
         self,
         problem: Problem,
-        implied: Implications | None,
-        gold: GoldCodes | None,
+        rows: Rows,
         options: ExactLinkOptions,
     ) -> tuple[FitState, Floats]:
         """Fit to responses and links; return class probabilities by row too."""
         state = climb(problem, FitState(q=problem.votes()), self._stopping)
+        implied = rows.implied
         if implied is not None:
-            if gold is not None:  # what follows from links without known labels
+            if rows.gold is not None:  # what follows from links without known labels
                 links = implied.given
                 firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
                 implied = link_graph.imply(links, problem.n_classes, firm=firm)
@@ -217,21 +214,20 @@ class Auto(BayesEstimator):
         whole: Problem,
         state: FitState,
         units: Rows,
-        gold: GoldCodes | None,
-        implied: Implications | None,
+        rows: Rows,
         options: ExactLinkOptions,
     ) -> tuple[Problem, Scored]:
         """Join the pool by links, and decode; `whole` ended in `state`."""
         q = units.to_tasks(p)
-        if implied is None:
-            q = Known.of(gold).clamp(np.array(q))
+        if rows.implied is None:
+            q = Known.of(rows.gold).clamp(np.array(q))
             return whole, Scored(q=q, label=likeliest(q)[0])
         scores = np.log(np.maximum(q, 1e-300))
         if units.first is not None:
             is_first = np.zeros(len(scores), dtype=bool)
             is_first[units.first] = True
             scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
-        return stages.join_scores(whole, state, scores, implied, options, self._stopping)
+        return stages.join_scores(whole, state, scores, rows.implied, options, self._stopping)
 
     def _publish_members(self, labels: dict[str, Codes], inputs: Inputs) -> None:
         """Say what each member would do alone, how the labels differ from the vote, and why."""
@@ -283,10 +279,3 @@ def _learn(opinions: list[Floats], near: Problem, known: GoldCodes, crowd: Respo
         )
     knows_shares = near.tasks.shares.read == FIXED
     return gold_stage.learn(opinions, near.rows, known, knows_shares=knows_shares)
-
-
-def _of_units(gold: GoldCodes, units: Rows) -> GoldCodes:
-    """Return known units, each once and in order: that of gold is nothing."""
-    task = gold.task if units.row is None else units.row[gold.task]
-    unit, first = np.unique(task, return_index=True)
-    return GoldCodes(unit.astype(np.int32), gold.label[first])

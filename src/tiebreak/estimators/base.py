@@ -26,10 +26,9 @@ from tiebreak.errors import (
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import Problem, Stopping
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs
 from tiebreak.inference.known import GoldWeight, weight_of_known
-from tiebreak.inference.rows import Rows
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import (
     CrowdFacts,
     WorkerModel,

@@ -20,17 +20,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import Problem
-from tiebreak.inference.rows import Rows, lay_out
+from tiebreak.inference.door import Rows, lay_out
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority, softmax
-from tiebreak.kernels.layout import FREE, TIED, ByTask, Floats, total_weights
-from tiebreak.links.graph import Implications
+from tiebreak.kernels.layout import FREE, TIED, ByTask, Codes, Floats, total_weights
 from tiebreak.wording import counted
 
 VOTES, FIRST_STEP, EVEN, KINDS = "votes", "first-step", "even", "kinds"
@@ -98,16 +98,20 @@ def require_members(names: object) -> tuple[str, ...]:
     return tuple(name for name in MEMBERS if name in given)
 
 
-def join_must_linked(rows: Rows, implied: Implications | None, n_classes: int) -> Rows:
-    """Return rows with those that must be one class as one; its "tasks" are the rows given."""
-    tasks = rows.laid
-    alone = Rows(tasks, rows.copies)
+def join_must_linked(rows: Rows, n_classes: int) -> Rows:
+    """Return rows with those that must be one class as one: units; its "tasks" are the rows given.
+
+    A known unit is known once, and units are in order: that of gold is nothing.
+    """
+    tasks, implied, gold = rows.laid, rows.implied, rows.gold
+    alone = Rows(tasks, rows.copies, gold=_once(gold, None))
     if implied is None or implied.closure.n_groups == len(implied.task):
         return alone
     first = np.arange(tasks.n_tasks)
     _, first_place = np.unique(implied.closure.group, return_index=True)
     first[implied.task] = implied.task[first_place[implied.closure.group]]
-    representative, unit = np.unique(first, return_inverse=True)
+    representative, numbered = np.unique(first, return_inverse=True)
+    unit = numbered.astype(np.int32)
     of_each = unit[tasks.task_of_each()]
     order = np.argsort(of_each, kind="stable")
     size = np.bincount(of_each, minlength=len(representative))
@@ -116,7 +120,14 @@ def join_must_linked(rows: Rows, implied: Implications | None, n_classes: int) -
     role = np.full(len(representative), FREE, dtype=np.int8)
     joined = layout.lay_out(start, tasks.code[order], role, tasks.n_codes, n_classes, weight)
     copies = None if rows.copies is None else rows.copies[representative]
-    return Rows(joined, copies, unit.astype(np.int32), representative.astype(np.int32))
+    return Rows(joined, copies, unit, representative.astype(np.int32), _once(gold, unit))
+
+
+def _once(gold: GoldCodes | None, unit: Codes | None) -> GoldCodes | None:
+    if gold is None:
+        return None
+    task, first = np.unique(gold.task if unit is None else unit[gold.task], return_index=True)
+    return GoldCodes(task.astype(np.int32), gold.label[first])
 
 
 def by_votes(tasks: ByTask, n_classes: int) -> Floats:

@@ -18,10 +18,9 @@ from tiebreak.estimators.base import (
 from tiebreak.inference import stages
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
 from tiebreak.inference.known import GoldWeight, Known
-from tiebreak.inference.rows import Rows, rows_of
-from tiebreak.inference.tasks.independent import Independent
+from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.kernels.arrays import majority
@@ -112,7 +111,7 @@ class DawidSkene(Estimator):
         crowd = inputs.responses
         rows = rows_of(inputs, q)
         q = majority(rows.laid, crowd.n_classes) if q is None else rows.mean(q)
-        known = Known.of(rows.gold(inputs.gold_codes), weight_of_gold(self.gold_weight, inputs))
+        known = Known.of(rows.gold, weight_of_gold(self.gold_weight, inputs))
         problem = self._problem(rows, inputs)
         stopping = Stopping(self.tol, self.max_iter, self.accelerate)
         state = climb(known.on(problem), FitState(q=known.clamp(q)), stopping)

@@ -7,9 +7,8 @@ from typing import Any, Self
 
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator, normalise, refuse_links
-from tiebreak.inference.inputs import Inputs, read_and_check_inputs
+from tiebreak.inference.door import Inputs, lay_out, read_and_check_inputs
 from tiebreak.inference.known import Known
-from tiebreak.inference.rows import lay_out
 from tiebreak.kernels.arrays import default_threads, majority
 from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.layout import Floats

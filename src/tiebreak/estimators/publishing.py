@@ -19,7 +19,7 @@ from tiebreak.data.labels import Labels
 from tiebreak.errors import note
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.door import Inputs
 from tiebreak.inference.stages import Fitted, Scored
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
@@ -88,10 +88,10 @@ def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Score
     model.converged_ = state.converged
     model.link_report_ = found.get("link_report_")
     model.doubtful_links_ = None
-    if fitted.implied is not None and found.get("wrong") is not None:
+    if rows.implied is not None and found.get("wrong") is not None:
         from tiebreak.inference.tasks.coupling.link_errors import suspect_links
 
-        codes = fitted.implied.given
+        codes = rows.implied.given
         model.doubtful_links_ = suspect_links(fitted.inputs.links, codes, found["wrong"])
     top = _probability_of(scored.label, scored.q)
     by_task = (rows.to_tasks(each) for each in (scored.q, scored.label, top))
@@ -173,7 +173,7 @@ def note_odd_labels(inputs: Inputs, q: Floats, copies: Floats | None, labels: Co
 
 def note_gold(fitted: Fitted, dependence: float) -> None:
     """Say so where gold contradicts the crowd, or workers are worse than chance on it."""
-    gold = fitted.gold
+    gold = fitted.rows.gold
     if gold is None or fitted.inputs.gold_codes is None:
         return
     plain = fitted.plain

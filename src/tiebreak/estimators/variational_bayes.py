@@ -16,9 +16,8 @@ from tiebreak.estimators.base import (
 from tiebreak.inference import dirichlet, stages
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
 from tiebreak.inference.climb import FitState, Problem
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.door import Inputs, Rows, rows_of
 from tiebreak.inference.known import GoldWeight
-from tiebreak.inference.rows import Rows, rows_of
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.tasks.coupling.plan import LinkReport

@@ -15,8 +15,7 @@ import numpy as np
 from tiebreak.data import Responses
 from tiebreak.errors import note
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.sweeps import Sweeps
+from tiebreak.inference.climb import FitState, Problem, Stopping, Sweeps, climb
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Floats
 from tiebreak.wording import counted

@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import expit
 
 from tiebreak.data import Responses
-from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import TRUSTED_ERROR, CalibrationOptions, Evidence
@@ -27,9 +26,8 @@ from tiebreak.inference.climb import (
     start_alone,
     sum_subtypes,
 )
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.door import Inputs, Rows, lay_out
 from tiebreak.inference.known import Known
-from tiebreak.inference.rows import Rows, lay_out
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.tasks.coupling.link_errors import rates_of
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links
@@ -64,8 +62,6 @@ class Fitted(NamedTuple):
 
     inputs: Inputs  # by task
     rows: Rows
-    gold: GoldCodes | None  # by row
-    implied: Implications | None  # by row
     plain: Problem  # without links, nothing known
     plain_parameters: Parameters  # of plain VB, which has seen neither links nor gold
     problem: Problem  # with links, and what is known
@@ -91,9 +87,7 @@ def fit(
     plain: Problem, inputs: Inputs, rows: Rows, start: Start, options: FitOptions
 ) -> tuple[Fitted, Scored]:
     """Fit, and score: what an estimator publishes."""
-    gold, implied = rows.gold(inputs.gold_codes), rows.implied(inputs.implied)
-    if plain.n_classes < 2:
-        implied = None
+    gold, implied = rows.gold, rows.implied
     is_alone = gold is None and inputs.link_codes is None
     state, parameters = fit_plain(plain, start, options.stopping, is_alone=is_alone)
     known = Known.of(gold, options.weight)
@@ -119,7 +113,7 @@ def fit(
         found["uncertain"] = uncertain
     elif gold is not None:
         problem, state, found["from_gold"] = fit_gold(plain, state, known, start, options)
-    fitted = Fitted(inputs, rows, gold, implied, plain, parameters, problem, known, state)
+    fitted = Fitted(inputs, rows, plain, parameters, problem, known, state)
     scored = calibrate(fitted, options, found)
     return fitted, decode(problem, state.parameters, scored, options.links)
 
@@ -230,7 +224,7 @@ def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Sco
     """Choose how scores become probabilities, and score: [eq:design-effect], [eq:calibration]."""
     plain, parameters = fitted.plain, fitted.plain_parameters
     how = options.calibration
-    if fitted.gold is not None and fitted.implied is None:
+    if fitted.rows.gold is not None and fitted.rows.implied is None:
         chosen = calibration.choose_by_gold(
             plain, parameters, fitted.known, how, from_gold=bool(found.get("from_gold"))
         )
@@ -243,7 +237,7 @@ def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Sco
 
 def _evidence(fitted: Fitted, options: FitOptions) -> Evidence | None:
     """Trust gold and hard links; take soft ones at the error rate that is stated or was found."""
-    implied, tasks = fitted.implied, fitted.problem.tasks
+    implied, tasks = fitted.rows.implied, fitted.problem.tasks
     if not isinstance(tasks, Linked) or implied is None:
         return None
     links = implied.given

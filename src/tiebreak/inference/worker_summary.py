@@ -30,8 +30,7 @@ from tiebreak.data.frames import as_frame, as_html, as_text
 from tiebreak.data.ids import Column, Ids
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.inference import worker_intervals
-from tiebreak.inference.inputs import Inputs
-from tiebreak.inference.rows import Rows, lay_out
+from tiebreak.inference.door import Inputs, Rows, lay_out
 from tiebreak.inference.worker_intervals import Cells, Spread, Votes
 from tiebreak.inference.workers import PLAIN
 from tiebreak.kernels.layout import Floats, Mask, Offsets

@@ -26,13 +26,12 @@ from tiebreak.errors import GoldError, LinkError, ResponseError, note
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference import calibration, dirichlet
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb, start_alone
+from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known, with_fixed
-from tiebreak.inference.rows import lay_out
 from tiebreak.inference.stages import joint_labels
-from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks import Independent, Parameters
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links
 from tiebreak.inference.tasks.coupling.starts import start_at
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import AnswerCounts, CrowdFacts, CrowdModel
 from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout

@@ -24,12 +24,11 @@ from tiebreak.inference import calibration, dirichlet
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import FIXED, ClassPrior
-from tiebreak.inference.inputs import require_memory
+from tiebreak.inference.door import require_memory
 from tiebreak.inference.stages import joint_labels
-from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks import Independent, Parameters
 from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links, with_odds
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout

@@ -28,7 +28,7 @@ from tiebreak.data.responses import INT32_END
 from tiebreak.errors import GoldError, NotFittedError, OptionError, note
 from tiebreak.inference import calibration
 from tiebreak.inference.climb import Stopping
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones

@@ -32,7 +32,7 @@ import tiebreak as tb
 from tiebreak.errors import ConvergenceWarning, OptionError, sentence, warn
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import dirichlet
-from tiebreak.inference.inputs import Inputs
+from tiebreak.inference.door import Inputs
 from tiebreak.inference.tasks.coupling.plan import log_odds_of
 from tiebreak.links import OnContradiction
 from tiebreak.links.graph import violated

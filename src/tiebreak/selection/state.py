@@ -16,7 +16,7 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import lay_out
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets, total_weights

@@ -34,8 +34,7 @@ from tiebreak.estimators.base import Estimator, check_options, require_fitted
 from tiebreak.estimators.dawid_skene import DawidSkene
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.inference.inputs import Inputs, memory_bytes, read_and_check_inputs
-from tiebreak.inference.rows import lay_out
+from tiebreak.inference.door import Inputs, lay_out, memory_bytes, read_and_check_inputs
 from tiebreak.inference.stages import Fitted
 from tiebreak.inference.workers import name_of, named
 from tiebreak.kernels.arrays import default_threads, softmax

@@ -2,7 +2,7 @@
 
 | model | what it says |
 |---|---|
-| `independent.Independent` | each task draws its class from the class prior |
+| `Independent` | each task draws its class from the class prior |
 | `coupling.Linked` | links hold, or hold with a probability: exact joint inference |
 | `mean_field.MeanField` | links pull and push: the paper's VB-ILC |
 
@@ -13,16 +13,18 @@ nothing of it. `tests/inference/test_tasks_seam.py` shows one in thirty lines.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.layout import POOLED, ByTask, Codes, Floats, Roles
 from tiebreak.kernels.sweeper import Logs
 
 if TYPE_CHECKING:
     from tiebreak.inference.climb import Problem
-    from tiebreak.inference.dirichlet import ClassPrior
 
 Parameters = tuple[Floats, ...]  # positive: a prior plus counts
 
@@ -123,3 +125,44 @@ class Tasks(Protocol):
         `score` has class scores, times the `scale` of each row; None: probabilities are reported
         as the fit left them. `q`, by class, and `memory` are where the fit ended.
         """
+
+
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """Rows alone; `own` ones have log scores of their own beside responses and class prior.
+
+    Those are known tasks where classes have subtypes (all states of other classes are impossible),
+    and tasks some of whose responses are gone. A classifier's prior will be more of them.
+    """
+
+    shares: ClassPrior
+    own: OwnRows | None = None
+
+    @property
+    def prior(self) -> Parameters:
+        return (self.shares.prior,)
+
+    @property
+    def exact(self) -> bool:
+        return True
+
+    def log_prior(self, parameters: Parameters) -> Floats:
+        return self.shares.expected_log(parameters[0])
+
+    def log_evidence(self, parameters: Parameters) -> float:
+        return self.shares.log_evidence(parameters[0])
+
+    def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
+        found = softmax(score)
+        return Inferred(found, value=entropy(found))
+
+    def tally(self, q: Floats) -> Parameters:
+        return ()
+
+    def value(self, q: Floats) -> float | None:
+        return entropy(q)
+
+    def conclude(
+        self, parameters: Parameters, score: Floats | None, scale: Floats, q: Floats, memory: Any
+    ) -> Inferred:
+        return Inferred(q if score is None else softmax(score), memory=memory)

@@ -14,9 +14,8 @@ import numpy as np
 
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.known import Known
-from tiebreak.inference.tasks import Inferred, OwnRows, Parameters
+from tiebreak.inference.tasks import Independent, Inferred, OwnRows, Parameters
 from tiebreak.inference.tasks.coupling.linked import known_labels, units_of_copies
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.contract import Backend

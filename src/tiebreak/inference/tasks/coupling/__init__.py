@@ -17,7 +17,7 @@ A task has these numbers on its way:
     row of the links file             files                    Links.row, errors
     code among the ids of links       links.columns            Links.left, right
     code among the ids of responses   Links.on                 LinkCodes, gold, q
-    row, where equal tasks are one    inference.rows           Problem, q
+    row, where equal tasks are one    inference.door           Problem, q
     place among linked tasks          imply, sorted by code    Implications
     group, and whether flipped        imply                    Implications.group, flip
     node, in the order of visits      plan                     Plan, Network, Joint
@@ -67,7 +67,7 @@ Members lie by node, so that the score of a node is the sum over a run of them:
 >>> from tiebreak.inference.climb import Problem
 >>> from tiebreak.inference.dirichlet import ClassPrior
 >>> from tiebreak.inference.tasks.coupling.linked import with_links
->>> from tiebreak.inference.tasks.independent import Independent
+>>> from tiebreak.inference.tasks import Independent
 >>> from tiebreak.kernels import reference
 >>> from tiebreak.options import ExactLinkOptions
 >>> label = np.array([0, 1, 1, 0, 1], np.int32)  # one worker: the code of a response is its label

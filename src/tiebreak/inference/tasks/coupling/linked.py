@@ -15,7 +15,7 @@ import numpy as np
 
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.known import Known
-from tiebreak.inference.tasks import Inferred, OwnRows, Parameters
+from tiebreak.inference.tasks import Independent, Inferred, OwnRows, Parameters
 from tiebreak.inference.tasks.coupling.link_errors import LearntErrors, rates_of
 from tiebreak.inference.tasks.coupling.plan import (
     LinkReport,
@@ -24,7 +24,6 @@ from tiebreak.inference.tasks.coupling.plan import (
     odds_of_copies,
     plan,
 )
-from tiebreak.inference.tasks.independent import Independent
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, for_each, softmax
 from tiebreak.kernels.contract import Backend
@@ -200,7 +199,16 @@ class Linked(Independent):
         coupling = self.plan.coupling(log_odds)
         self.plan.weigh(scores, log_odds)
         memory = memory._replace(scores=scores, log_odds=log_odds, residual=0.0)
-        log_partition = self._infer_trees(memory, coupling)
+        fixed = scores, self.plan.network, coupling, memory.messages, memory.belief
+        of_span = np.zeros(len(self.trees))
+
+        def infer_tree(t: int) -> None:
+            on = (*fixed, self.trees[t], 0.0)
+            self.backend.pass_messages(*on, down=False, update_beliefs=False)
+            of_span[t] = self.backend.pass_messages(*on, down=True)[1]
+
+        for_each(infer_tree, len(self.trees), self.n_threads)
+        log_partition = float(of_span.sum())
         if self.has_large:
             n_passes = LAST_PASSES if is_last else FIRST_PASSES if is_first else 1
             enough = SETTLED if is_last else CONVERGED
@@ -214,19 +222,6 @@ class Linked(Independent):
             log_partition += self.backend.eliminate(*given)[1]
         value = log_partition - self.backend.expected_score(memory.belief, scores, self.n_threads)
         return memory._replace(value=value + self.plan.expected(memory.belief, log_odds))
-
-    def _infer_trees(self, joint: Joint, coupling: Floats) -> float:
-        """Set the beliefs of nodes in components without loops; return the log partition."""
-        fixed = (joint.scores, self.plan.network, coupling, joint.messages, joint.belief)
-        log_partition = np.zeros(len(self.trees))
-
-        def infer_span(t: int) -> None:
-            on = (*fixed, self.trees[t], 0.0)
-            self.backend.pass_messages(*on, down=False, update_beliefs=False)
-            log_partition[t] = self.backend.pass_messages(*on, down=True)[1]
-
-        for_each(infer_span, len(self.trees), self.n_threads)
-        return float(log_partition.sum())
 
     def _pass_large(self, joint: Joint, coupling: Floats, damping: float) -> tuple[Joint, float]:
         """Pass messages once in large components, the other way than before."""
