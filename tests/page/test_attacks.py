@@ -203,8 +203,8 @@ def test_scripts_in_names_and_texts_are_text(tmp_path: Path) -> None:
         "t.csv",
         "--media",
         "m",
-        "--wording",
-        HOSTILE,
+        "--set",
+        f"wording={HOSTILE}",
     )
     with serving(tmp_path, *arguments) as server:
         client = lead(server, HOSTILE[:70])

@@ -44,7 +44,6 @@ SECOND = 0.9  # of the gain, for the second class: "different" leaves more. Chos
 MOST_VOTES = 200  # units in most doubt that votes are priced for: each worker is tried on each
 # For more than two classes, chosen on Music, Web and Dog; experiments/03_asking shows others, too.
 DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
-TWO_WAY = 0.9  # of the two likeliest classes together, for a unit that is as good as of two classes
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
 
 
@@ -182,23 +181,7 @@ def choose_questions(
         best = int(plan.order[0])
         offers.append(plan.offer(best, rng))
         plan = _Plan(model, plan.units.with_example(best), kinds, costs)
-    units = plan.units
-    labelled: dict[frozenset[int], int] = {}  # by its two likeliest classes: whose label is asked
-    is_dear = "same" in kinds and one_cost(costs["label"]) >= DEAR * cost
-    may_compare = is_dear and not units.has_example().any()
-    for at in plan.order[: n - len(offers)].tolist():
-        is_label = kinds[int(plan.kind[at])] == "label"
-        top_two = frozenset(units.classes[at, :2].tolist())
-        if is_label and top_two in labelled and may_compare:
-            # Both are of one of the same two classes, so that either label of the other, which is
-            # asked for before this in the same batch, tells this one.
-            task, other = (model.tasks_[int(units.task[i])] for i in (at, labelled[top_two]))
-            gain = float(units.stake[at] * units.p[at, 1])
-            offers.append(Offer("same", task, other, gain=gain, cost=cost))
-            continue
-        if is_label and units.p[at, :2].sum() >= TWO_WAY:
-            labelled.setdefault(top_two, at)
-        offers.append(plan.offer(at, rng))
+    offers += [plan.offer(at, rng) for at in plan.order[: n - len(offers)].tolist()]
     return Offers(offers, frame)
 
 
