@@ -207,8 +207,9 @@ def test_broken_links_are_counted_as_given_and_in_the_closure() -> None:
 
 
 def test_links_to_tasks_without_label_are_an_error() -> None:
-    with pytest.raises(LinkError, match="'z'"):
+    with pytest.raises(LinkError) as caught:
         evaluate.violations(plain_labels(a="x"), Links.from_rows([("a", "z", "must")]))
+    assert "'z'" in str(caught.value)
 
 
 def test_report_holds_every_figure_and_goes_into_json() -> None:

@@ -65,6 +65,7 @@ Message = str | Callable[..., str]
 MESSAGES: dict[str, Message] = {  # those of all packages; each adds its own
     "wrong-value": "{name} must be {words}; got {value}.",
     "not-fitted": "{name} was not fitted yet. Call fit first.",
+    "no-result-yet": "{name} has no {result} yet. Call fit first.",
     "extra-missing": "{what} needs {package}. Install it with: pip install 'tiebreak[{extra}]'",
 }
 MOST_SHOWN = 100  # characters of a value in a message

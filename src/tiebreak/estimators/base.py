@@ -241,7 +241,7 @@ class Estimator:
     def __getattr__(self, name: str) -> Any:
         is_result = name.endswith("_") and not name.startswith("_")
         if is_result and "labels_" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__} has no {name} yet. Call fit first.")
+            raise NotFittedError("no-result-yet", name=type(self).__name__, result=name)
         # Python adds the name that may have been meant: labels_ for label_.
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(message, name=name, obj=self)

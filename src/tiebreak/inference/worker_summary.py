@@ -169,7 +169,7 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
     """
     require_number("level", level, "between 0 and 1, both excluded", above=0.0, below=1.0)
     if "responses_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} was not fitted yet. Call fit first.")
+        raise NotFittedError("not-fitted", name=type(model).__name__)
     crowd = model.responses_
     prior = model.class_prior_
     accuracy, confusion = _intervals(model, level)
