@@ -27,7 +27,7 @@ UNREADABLE = "�"
 T = TypeVar("T")
 
 OPENING = (
-    "The questions that put most labels right come first; one key answers.\n"
+    "The questions that correct most labels come first; one key answers.\n"
     "Words beside the keys say what they do; undo (u) goes back as far as you like.\n"
     "Quit (q) at any time: answers are kept, and the same command goes on from there."
 )
@@ -227,7 +227,7 @@ class Conversation:
 
 
 def status_line(progress: Progress, gain: float) -> str:
-    """Say where the session stands, in one line."""
+    """Return where the session stands, in one line."""
     of_budget = "" if progress.budget is None else f" of {progress.budget:,}"
     wrong = f"about {progress.wrong:,.1f} of {progress.n_tasks:,} labels still wrong"
     parts = [f"Question {progress.asked + 1:,}{of_budget}", wrong]
@@ -239,7 +239,7 @@ def status_line(progress: Progress, gain: float) -> str:
 
 
 def in_words(gain: float) -> str:
-    """Say what an answer brings.
+    """Return what an answer is expected to bring.
 
     >>> in_words(3.2), in_words(0.46)
     ('this corrects about 3.2', '46 % chance to correct one')

@@ -53,7 +53,7 @@ class AnswerChains(Chains):
         return left, self._class(label), event.kind != "no"
 
     def settle(self, question: Question) -> bool:
-        """Say whether links and answers settle a question already."""
+        """Return whether links and answers settle a question already."""
         job = self._job
         left = job.code_of(question.left)
         if question.kind == "same":

@@ -1,4 +1,4 @@
-"""A desk: one job and its file, at which any number of people may sit.
+"""A desk: one job and its file, that any number of people share.
 
 It owns what is shared: the job, the answers so far, the fits, and how questions are chosen. A
 session (`desk.session(who)`) is one person at it.
@@ -54,8 +54,8 @@ from tiebreak.selection.questions import (
 if TYPE_CHECKING:
     from tiebreak.ask.session import Session
 
-LEAST_GAIN = 1e-6  # labels put right; where no question promises more, none is worth asking
-WORTH = number("0 or more, of labels put right for one unit of cost", least=0.0)
+LEAST_GAIN = 1e-6  # labels corrected; where no question promises more, none is worth asking
+WORTH = number("0 or more, of labels corrected for one unit of cost", least=0.0)
 EVIDENCE = 20  # links and labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
 
@@ -184,7 +184,7 @@ class Desk:
         self.close()
 
     def session(self, who: str = "me", run: str | None = None, *, by_hand: bool = False) -> Session:
-        """Let somebody sit down; `run` names a sitting that goes on.
+        """Return the session of one person; `run` names one that goes on.
 
         `by_hand`: labels are set as known, and believed whatever others say.
         """
@@ -256,7 +256,7 @@ class Desk:
         return self.fits.made or self.fits.current(self.log.snapshot())
 
     def needs_fit(self) -> bool:
-        """Say whether there are enough new answers for a fit to be worth its while."""
+        """Return whether there are enough new answers for a fit to be worth its while."""
         self.catch_up()
         return self.fits.n_new(self.log.snapshot()) >= self.batch
 

@@ -255,7 +255,7 @@ class Background:
         self._thread.start()
 
     def wake(self, who: str | None = None, *, is_short: bool = False) -> None:
-        """Say that there is something new; `is_short`: somebody found no question left."""
+        """Report that something is new; `is_short`: somebody found no question left."""
         with self._wish:
             if who is not None:
                 self._people.add(who)
@@ -263,7 +263,7 @@ class Background:
             self._wish.notify()
 
     def knows_all(self) -> bool:
-        """Say whether nothing new was said since questions were chosen; hold `desk.lock`."""
+        """Return whether nothing new was said since questions were chosen; hold `desk.lock`."""
         return self._chosen_at == self._desk.log.last and not self._is_short
 
     def model(self) -> Estimator:

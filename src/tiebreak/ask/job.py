@@ -12,7 +12,6 @@ import numpy as np
 from tiebreak import tables
 from tiebreak.ask.log import Event, QuestionName, subject_of
 from tiebreak.ask.results import Question, Vote, choices_for
-from tiebreak.ask.storage import Marks
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids
@@ -208,7 +207,7 @@ def tasks_among(tasks: Ids, among: Any) -> tuple[Hashable, ...]:
     return tuple(tasks.take(codes))
 
 
-def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
+def _marks(key: tuple[str, ...], classes: Ids) -> dict[str, str]:
     """Return what tells this job from others: its tasks and classes, in any order."""
     tasks, labels = sorted(key), sorted(map(str, classes))
     parts = [str(len(tasks)), *tasks, *labels]
@@ -217,4 +216,4 @@ def _marks(key: tuple[str, ...], classes: Ids) -> Marks:
         f"{counted(len(values), noun)} ({first_few(values, SHOWN)})"
         for noun, values in (("task", tasks), ("class", labels))
     ]
-    return Marks(digest.hexdigest(), " and ".join(described))
+    return {"fingerprint": digest.hexdigest(), "described": " and ".join(described)}

@@ -28,7 +28,7 @@ class Question:
 
     `kind` is "same" (`left` and `right`), "label" (`task`, of which class?), "is" (`task`, of class
     `label`, yes or no?) or "vote" (`task`, one more response of this person). `choices` are what
-    can be answered, beside "unsure". `gain` is how many labels the answer is expected to put right,
+    can be answered, beside "unsure". `gain` is how many labels the answer is expected to correct,
     nan where that is not known, and `cost` what it costs. `token` makes sure that one question is
     answered once; `subject` is what it is about, as the file of the session has it.
     """

@@ -59,7 +59,7 @@ class Session:
         when this share of the labels is expected to be right, but not before 20 links or known
         labels are there to check the crowd against.
     stop_when_worth_less_than
-        Stop when no question is expected to put so many labels right for one unit of cost.
+        Stop when no question is expected to correct so many labels for one unit of cost.
     batch
         After how many answers the model is fitted again.
     link_error
@@ -85,9 +85,9 @@ class Session:
 
     @classmethod
     def at(cls, desk: Desk, who: str, run: str | None = None) -> Self:
-        """Sit down at a desk that others may share; closing the session leaves it open.
+        """Return a session at a desk that others share; closing it leaves the desk open.
 
-        `run` names a sitting that goes on.
+        `run` names a session that goes on.
         """
         _require_name(who)
         session = cls.__new__(cls)
@@ -123,7 +123,7 @@ class Session:
         return self._open
 
     def is_waiting(self) -> bool:
-        """Say whether there may be a next question once the worker has looked again."""
+        """Return whether there may be a next question once the worker has looked again."""
         background = self.desk.background
         is_out = self._open is None and self._nothing_left
         return is_out and background is not None and not background.knows_all()

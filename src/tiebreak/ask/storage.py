@@ -18,7 +18,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,13 +96,6 @@ class Seat(NamedTuple):
     is_lead: bool
 
 
-class Marks(NamedTuple):
-    """What tells one job from another, kept in the file when it is made."""
-
-    fingerprint: str
-    described: str  # for people: how many tasks, such as …
-
-
 class FitPoint(NamedTuple):
     """How far a session was at one fit: a point of the curve that people watch."""
 
@@ -114,10 +107,13 @@ class FitPoint(NamedTuple):
 class Storage:
     """The file of one session, open in this process.
 
+    `marks` tell one job from another, and are kept in the file when it is made: a `fingerprint`,
+    and for people what is `described`: how many tasks, such as ….
+
     Raises SessionError where the file cannot be used, with the reason and what to do.
     """
 
-    def __init__(self, path: str | os.PathLike[str], marks: Marks) -> None:
+    def __init__(self, path: str | os.PathLike[str], marks: Mapping[str, str]) -> None:
         self.path = Path(path)
         self._lock = threading.RLock()
         with self._explaining_errors():
@@ -135,8 +131,7 @@ class Storage:
                     if self._pragma("application_id") != APPLICATION:
                         for statement in SCHEMA:
                             self._db.execute(statement)
-                        about = marks._asdict().items()
-                        self._db.executemany("INSERT INTO about VALUES (?, ?)", about)
+                        self._db.executemany("INSERT INTO about VALUES (?, ?)", marks.items())
                         self._db.execute(f"PRAGMA user_version = {VERSION}")
                         self._db.execute(f"PRAGMA application_id = {APPLICATION}")
                     self._check(marks)
@@ -155,14 +150,14 @@ class Storage:
         elif self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise SessionError("session-of-another-program", path=self.path)
 
-    def _check(self, marks: Marks) -> None:
+    def _check(self, marks: Mapping[str, str]) -> None:
         """Refuse a file whose tables were changed, or that was made for another job."""
         about = dict(self._db.execute("SELECT name, value FROM about"))
         made = {sql for (sql,) in self._db.execute("SELECT sql FROM sqlite_master") if sql}
-        if made != set(SCHEMA) or not set(Marks._fields) <= set(about):
+        if made != set(SCHEMA) or not set(marks) <= set(about):
             raise self._damaged("its tables are not those that were made")
-        if about["fingerprint"] != marks.fingerprint:
-            made_for, given = about["described"], marks.described
+        if about["fingerprint"] != marks["fingerprint"]:
+            made_for, given = about["described"], marks["described"]
             raise SessionError(
                 "session-of-another-job", path=self.path, made_for=made_for, given=given
             )

@@ -69,7 +69,7 @@ class Weighed:
     rates: dict[str, float]  # by person: how often answers are wrong
     error: float  # how often an answer is wrong, over all of them
     reserve: float  # how often what the crowd says of such tasks tells nothing
-    for_others: Floats  # (n,) what a label of each would put right in others
+    for_others: Floats  # (n,) what a label of each would correct in others
 
 
 def weigh(given: Said, own: Floats, known: Floats, error: float | None) -> Weighed:
@@ -113,7 +113,7 @@ def weigh(given: Said, own: Floats, known: Floats, error: float | None) -> Weigh
         total = alone + said.by_end @ messages.reshape(-1, n_classes)
         r = softmax(total + logs - heard)
 
-        # Of a task of class k the crowd told nothing with probability (λ / K) / p(k) as spread.
+        # Of a task of class k the crowd says nothing with probability (λ / K) / p(k) as spread.
         vain = (r * (reserve / n_classes) / np.maximum(crowd, LEAST)).sum(axis=1)[~said.is_given]
         next_reserve = float((STANDING * RESERVE + vain.sum()) / (STANDING + len(vain)))
         if error is None:
@@ -220,12 +220,12 @@ class _Pairs:
         return np.asarray(np.isin(group, group[self.is_labelled | self.is_given]))
 
     def gain_for_others(self, r: Floats, rate: Floats) -> Floats:
-        """Return what a label of each task would put right in tasks that hang on an example.
+        """Return what a label of each task would correct in tasks that depend on an example.
 
-        All that was compared with an example and has no label hangs on it, with all doubt in it.
+        All that was compared with an example and has no label depends on it, with all doubt in it.
         The people that named the example cannot be asked again: a label of a task that is tied to
         it tells nearly as much, and a few of these are asked, those that are believed most. For
-        example, 40 tasks hang on a, which is believed with .98: its label may put .8 right, that of
+        example, 40 tasks depend on a, which is believed with .98: its label may correct .8, that of
         b, "the same as a", .77.
         """
         same, differ = self.likelihoods(rate)
@@ -235,11 +235,11 @@ class _Pairs:
         doubt = 1.0 - r.max(axis=1)
         example = np.concatenate([self.left, self.right])
         task = np.concatenate([self.right, self.left])
-        hangs = self.is_labelled[example] & ~self.is_labelled[task]
-        found = np.bincount(example[hangs], minlength=len(r)) * doubt
-        told = np.where(hangs, np.tile(tie, 2) * found[example], 0.0)
+        depends = self.is_labelled[example] & ~self.is_labelled[task]
+        found = np.bincount(example[depends], minlength=len(r)) * doubt
+        from_tied = np.where(depends, np.tile(tie, 2) * found[example], 0.0)
         for at in np.flatnonzero(found).tolist():
-            tied = np.flatnonzero((told > 0.0) & (example == at))
-            best = tied[np.lexsort((doubt[task[tied]], -told[tied]))[:DEPUTIES]]
-            found[task[best]] = np.maximum(found[task[best]], told[best])
+            tied = np.flatnonzero((from_tied > 0.0) & (example == at))
+            best = tied[np.lexsort((doubt[task[tied]], -from_tied[tied]))[:DEPUTIES]]
+            found[task[best]] = np.maximum(found[task[best]], from_tied[best])
         return np.asarray(found)

@@ -206,7 +206,7 @@ class Pages:
         return self._page("why.html", request, reasons=[self.room.reason(task)], back="/watch")
 
     def changed(self, request: Request) -> Response:
-        """Say how many labels changed, once there is a fit that knows more."""
+        """Return how many labels changed, once there is a fit that knows more."""
         since = whole(request.state.form, "since", "0")
         history = self.desk.fits.history[since:]
         n = sum(point.n_changed for point in history) if history else None

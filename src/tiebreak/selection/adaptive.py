@@ -4,10 +4,10 @@ Every class has a core, the group that represents it best: a few sure tasks, and
 the same. A doubtful task is asked against the core of its likeliest class; after "different", the
 next. With two classes one core serves both, since "different" is as good as "same".
 
-A core that is wrong would mislead all who are asked against it. So cores are checked first, while
-little hangs on them: those of two classes that the crowd may have confused against each other and,
-with two classes, the core against another sure task until it leads by two. A core that turns out
-to be another class joins that class, and its class gets a new one.
+A core that is wrong would mislead all that is asked against it. So cores are checked first, while
+little depends on them: those of two classes that the crowd may have confused against each other
+and, with two classes, the core against another sure task until it leads by two. A core that turns
+out to be another class joins that class, and its class gets a new one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def choose(
     """Choose n pairs, or all where fewer are open; no two about one doubtful super-task.
 
     A check of a core puts hardly a label right itself. It counts for as much as the best question
-    that it makes safe, or whoever looks at gains would think that nothing is left to ask.
+    that it makes safe, or a reader of gains would think that nothing is left to ask.
     """
     batch = _Batch(state, rng)
     if check:

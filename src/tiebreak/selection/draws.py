@@ -37,7 +37,7 @@ MOST_DRAWS = 1_000_000  # pairs in all
 class Pairs:
     """Pairs of tasks to ask about, the best first.
 
-    `gain` is the number of labels that the answer is expected to put right, by itself; that of a
+    `gain` is the number of labels that the answer is expected to correct, by itself; that of a
     check, which guards later answers, may be small.
     """
 

@@ -43,12 +43,14 @@ LAST_RESORT = 1e-3  # of the gain without errors, where no one answer could chan
 SECOND = 0.9  # of the gain, for the second class: "different" leaves more. Chosen on Music, Web
 MOST_VOTES = 200  # units in most doubt that votes are priced for: each worker is tried on each
 # For more than two classes, chosen on Music, Web and Dog; experiments/03_asking shows others, too.
-DEAR = 2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
+EXPENSIVE = (
+    2.0  # yes-or-no questions for a label; where it costs less, units come by their margin, and
+)
 CAUTION = 0.6  # a yes or no counts so much less, for each unit below it
 
 
 class Offer(NamedTuple):
-    """A question that one could ask: what it is expected to put right, and what it costs.
+    """A question that one could ask: what it is expected to correct, and what it costs.
 
     `other` is the second task of "same", `label` the class of "is" (or, of "same", the class that
     the other task is an example of), `worker` who is to give a "vote".
@@ -59,12 +61,12 @@ class Offer(NamedTuple):
     other: Hashable | None = None
     label: Hashable | None = None
     worker: Hashable | None = None
-    gain: float = float("nan")  # labels put right, as expected
+    gain: float = float("nan")  # labels corrected, as expected
     cost: float = 1.0
 
     @property
     def worth(self) -> float:
-        """Labels put right for one unit of cost."""
+        """Labels corrected for one unit of cost."""
         return self.gain / self.cost
 
 
@@ -111,7 +113,7 @@ def questions(
     among: Iterable[Hashable] | None = None,
     random_state: Seed = None,
 ) -> Offers:
-    """Choose the next n questions, of several kinds, by what they put right for their cost.
+    """Choose the next n questions, of several kinds, by what they correct for their cost.
 
     No unit (a task, or a group of tasks that links tie) is asked about twice.
 
@@ -133,7 +135,7 @@ def questions(
 
     Returns
     -------
-    Rows of kind, task, other, label, worker, gain (labels put right, as expected), cost and worth
+    Rows of kind, task, other, label, worker, gain (labels corrected, as expected), cost and worth
     (gain for one unit of cost), the best first.
 
     Examples
@@ -203,7 +205,7 @@ class _Plan:
         ratio = np.inf  # yes-or-no questions that a label costs
         if "label" in kinds:
             ratio = one_cost(costs["label"]) / min(yes_no) if yes_no else 1.0
-        share = 1.0 if units.n_classes == 2 else 1.0 - CAUTION * max(DEAR - ratio, 0.0)
+        share = 1.0 if units.n_classes == 2 else 1.0 - CAUTION * max(EXPENSIVE - ratio, 0.0)
         is_yes_no = np.isin(kinds, ("same", "is"))[:, None]
         counts_for = np.where(is_yes_no, share * worth if ratio > 1.0 else -np.inf, worth)
         self.kind = np.argmax(counts_for, axis=0)
@@ -212,7 +214,7 @@ class _Plan:
             each[self.kind, every] for each in (gain, about, cost, worth)
         )
         rank = best
-        if "label" in kinds and units.n_classes > 2 and ratio < DEAR:
+        if "label" in kinds and units.n_classes > 2 and ratio < EXPENSIVE:
             by_margin = units.stake * (1.0 - units.p[:, 0] + units.p[:, 1])
             rank = np.where(np.isfinite(best), by_margin, best)
         order = np.argsort(-rank, kind="stable")
@@ -235,13 +237,13 @@ class OpenUnits:
     """The units whose class is not known, and the tasks whose class is."""
 
     task: Offsets  # (n_units,) one task that can be asked about, for each
-    stake: Floats  # (n_units,) how many labels hang on it
+    stake: Floats  # (n_units,) how many labels depend on it
     classes: Offsets  # (n_units, n_classes), likeliest first
     p: Floats  # (n_units, n_classes), in that order
     examples: tuple[Offsets, ...]  # by class: tasks known to be of it that can be shown
     example_q: Floats  # (n_classes, n_classes) what examples of each class are believed to be
     error: float = 0.0  # how often answers are wrong
-    gain_for_others: Floats | None = None  # (n_units,) what a label of each puts right in others
+    gain_for_others: Floats | None = None  # (n_units,) what a label of each corrects in others
 
     def __len__(self) -> int:
         return len(self.task)
@@ -251,7 +253,7 @@ class OpenUnits:
         return int(self.p.shape[1])
 
     def is_only_example(self) -> Mask:
-        """Say of each unit whether its task is the only one it could be compared with.
+        """Return of each unit whether its task is the only one it could be compared with.
 
         Where answers may be wrong, an example stays open, and could be asked about again.
         """
@@ -264,7 +266,7 @@ class OpenUnits:
         return found
 
     def has_example(self) -> Mask:
-        """Say of each class whether a task is known that answers "is it of this class?".
+        """Return of each class whether a task is known that answers "is it of this class?".
 
         With two classes an example of either does.
         """
@@ -323,9 +325,9 @@ def open_units(state: TaskState) -> OpenUnits:
 
 
 def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
-    """Which class is this? What the answer puts right, [eq:gold-gain] or [eq:vote-gain].
+    """Which class is this? What the answer corrects, [eq:gold-gain] or [eq:vote-gain].
 
-    If other labels hang on it, all doubt in what they hang on counts: one more answer may not
+    If other labels depend on it, all doubt in it counts: one more answer may not
     settle it, but it is the way to find out before it misleads them.
     """
     gain = np.maximum(value.answer_gain(units.p, units.error), LAST_RESORT * (1.0 - units.p[:, 0]))
@@ -336,7 +338,7 @@ def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
 
 
 def price_is(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
-    """Is this of its likeliest class? "No" puts the label right if it is of the second."""
+    """Is this of its likeliest class? "No" corrects the label if it is of the second."""
     likeliest = np.eye(units.n_classes)[0]  # classes are in the order of p
     gain = value.link_gain(units.p, likeliest, units.error)
     gain = units.stake * np.maximum(gain, LAST_RESORT * units.p[:, 1])
@@ -346,8 +348,8 @@ def price_is(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
 def price_same(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
     """Is this the same as a known example of its likeliest class?
 
-    "Different" puts the label right if it is of the second class. Where the likeliest class has no
-    example, one of the second class is asked: "same" puts the label right as often.
+    "Different" corrects the label if it is of the second class. Where the likeliest class has no
+    example, one of the second class is asked: "same" corrects the label as often.
     """
     has_example = units.has_example()
     first = has_example[units.classes[:, 0]]

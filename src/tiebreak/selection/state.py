@@ -43,7 +43,7 @@ class TaskState:
     known: Codes  # (n_tasks,) the class of each task that is known, else OPEN
     example: Codes  # (n_tasks,) the class that each task can be shown as an example of, or OPEN
     error: float = 0.0  # how often answers are wrong
-    gain_for_others: Floats | None = None  # (n_tasks,) what a label of each puts right in others
+    gain_for_others: Floats | None = None  # (n_tasks,) what a label of each corrects in others
 
     @property
     def group(self) -> Codes:
@@ -66,7 +66,7 @@ class TaskState:
         return self.group if self.asked is None else self.implied.task
 
     def at_stake(self) -> Offsets:
-        """Return how many labels hang on the unit of each task."""
+        """Return how many labels depend on the unit of each task."""
         if self.asked is None:
             return np.asarray(self.size[self.group])
         return np.ones(len(self.group), dtype=np.int64)
@@ -139,7 +139,7 @@ def _ties(model: Estimator, linked: LinkCodes | None) -> LinkCodes:
 
 
 def tempered(model: Estimator) -> Floats:
-    """Return the model's probabilities; scaled as expected where it was told not to."""
+    """Return the model's probabilities; scaled as expected where it does not scale itself."""
     if model.calibration_ is not None:
         return model.probabilities_
     logs = np.log(np.maximum(model.probabilities_, TINY))
@@ -149,7 +149,7 @@ def tempered(model: Estimator) -> Floats:
 def _scale(model: Estimator) -> Floats:
     """Return by how much the scores of each task count, as in a fit: by weight, [eq:design-effect].
 
-    Where a fit was told not to scale, as much as its `dependence` lets expect.
+    Where a fit does not scale, as much as its `dependence` lets expect.
     """
     crowd = model.responses_
     found: Calibration = model.calibration_ or Calibration(model.dependence)
