@@ -16,14 +16,13 @@ import tiebreak
 from tiebreak import errors
 
 SOURCE = Path(tiebreak.__file__).parent
-TABLES = sorted(SOURCE.rglob("messages.py"))
+TABLES = sorted(path for path in SOURCE.rglob("*.py") if "\nregister(" in path.read_text("utf-8"))
 
 
 def load_tables() -> None:
     for path in TABLES:
         parts = path.relative_to(SOURCE.parent).with_suffix("").parts
-        if "cli" not in parts:  # texts about messages of judges, not a table
-            importlib.import_module(".".join(parts))
+        importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
 def uses() -> Iterator[tuple[str, int, str, set[str] | None]]:

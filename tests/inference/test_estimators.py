@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusals import refused
 from sklearn.base import clone
 
 import tiebreak as tb
@@ -170,19 +171,21 @@ def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) 
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "message"),
+    ("kind", "options"),
     [
-        (tb.MeanFieldOptions, {"schedule": "random"}, "schedule must be one of"),
-        (tb.MeanFieldOptions, {"strength": "some"}, "a number or 'grid'"),
-        (tb.MeanFieldOptions, {"strength": -1.0}, "0 or more"),
-        (tb.ExactLinkOptions, {"decode": "best"}, "decode must be one of"),
-        (tb.ExactLinkOptions, {"error": 0.7}, "between 0 and 0.5"),
-        (tb.ExactLinkOptions, {"error": "guess"}, "ExactLinkOptions.error must be a number"),
-        (tb.ExactLinkOptions, {"error_prior": (3.0, 1.0)}, "wrong < right"),
+        (tb.MeanFieldOptions, {"schedule": "random"}),
+        (tb.MeanFieldOptions, {"strength": "some"}),
+        (tb.MeanFieldOptions, {"strength": -1.0}),
+        (tb.MeanFieldOptions, {"closure": 2}),
+        (tb.ExactLinkOptions, {"decode": "best"}),
+        (tb.ExactLinkOptions, {"error": 0.7}),
+        (tb.ExactLinkOptions, {"error": "guess"}),
+        (tb.ExactLinkOptions, {"error_prior": (3.0, 1.0)}),
     ],
 )
-def test_options_of_links_check_themselves(kind: Any, options: Any, message: str) -> None:
-    with pytest.raises(tb.errors.OptionError, match=message):
+def test_options_of_links_check_themselves(kind: Any, options: Any) -> None:
+    (option,) = options
+    with refused(tb.errors.OptionError, f"wrong-value {kind.__name__}.{option}"):
         kind(**options)
 
 
