@@ -61,8 +61,8 @@ batch; between batches the model is fitted again. Three things are added:
    a session asks for a label, and all others compare with what is known then.
 2. **A label that costs no more than a yes or no is asked for**, by margin (p₁ − p₂).
 3. **With more than two classes, a label that costs less than
-   2<!-- tiebreak.selection.questions.EXPENSIVE --> yes-or-no questions** is preferred a little: "no"
-   leaves several classes open. A yes or no then counts
+   2<!-- tiebreak.selection.questions.EXPENSIVE --> yes-or-no questions** is preferred a
+   little: "no" leaves several classes open. A yes or no then counts
    0.6<!-- tiebreak.selection.questions.CAUTION --> less for each unit below 2, and units come by
    margin. Both were found by trial, where the two cost nearly the same.
 
