@@ -9,7 +9,7 @@ import numpy as np
 
 import tiebreak as tb
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
-from tiebreak.kernels.layout import FREE, KNOWN, POOLED, lay_out
+from tiebreak.kernels.layout import AWAY, FREE, KNOWN, lay_out
 
 CROWDS = [  # tasks, workers, states, whether responses have weights
     (300, 3, 2, False),
@@ -29,7 +29,7 @@ def main() -> None:
         start = np.concatenate([[0], np.cumsum(degree)])
         n_codes = n_workers * n_states
         code = rng.integers(0, n_codes, start[-1]).astype(np.int32)
-        role = rng.choice([FREE, KNOWN, POOLED], n_tasks, p=[0.8, 0.1, 0.1]).astype(np.int8)
+        role = rng.choice([AWAY, FREE, KNOWN], n_tasks, p=[0.8, 0.1, 0.1]).astype(np.int8)
         weight = rng.uniform(0.5, 1.5, start[-1]) if weighted else None
         tasks = lay_out(start, code, role, n_codes, n_states, weight)
         sweeper = CudaSweeper(tasks, rng.dirichlet(np.ones(n_states), n_tasks))
@@ -37,7 +37,7 @@ def main() -> None:
         at = step.begin(np.ones(n_states), rng.uniform(1, 9, (n_workers, n_states, n_states)))
         for _ in range(3):
             at, bound, _ = step(at)
-        sweeper.tally(role == POOLED)
+        sweeper.tally(role == AWAY)
         sweeper.q()
         sweeper.close()
         print(n_tasks, n_workers, n_states, weighted, bound)

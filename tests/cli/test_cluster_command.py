@@ -87,3 +87,10 @@ def test_what_shards_do_not_have_is_refused(
 def test_progress_says_sweeps_bound_speed_and_lost_workers() -> None:
     told = describe_progress(FitProgress(12, -1234.56, 0.5, 1_000_000, 2))
     assert told == "iteration 12, bound -1,234.6, 2e+06 responses/s, 2 workers lost"
+
+
+@pytest.mark.dask
+def test_a_cluster_that_is_not_there_is_said(run: Run, shards: Path, folder: Path) -> None:
+    done = run("fuse", "shards", "--cluster", "tcp://127.0.0.1:9", "-o", "labels")
+    assert done.exit_code == 2
+    assert "dask scheduler" in done.stderr

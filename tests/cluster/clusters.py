@@ -10,10 +10,25 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 START_S = 60.0
 STARTER = "from distributed.cli.dask_{0} import main; main()"
+
+
+@contextlib.contextmanager
+def local(n_workers: int) -> Iterator[Any]:
+    """Give a client of a cluster of processes, which are started again when they die."""
+    import distributed
+
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", memory_limit=0, silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
 
 
 class Processes(NamedTuple):

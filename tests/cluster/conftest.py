@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from cluster.clusters import local
 
 
 @pytest.fixture(scope="session")
 def client() -> Iterator[Any]:
     """Return a client of two workers; only tests marked `dask` may ask for it."""
-    from tiebreak.cli.cluster import connected
-
-    with connected("local:2") as client:
+    with local(2) as client:
         yield client

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster.clusters import local
 from cluster.shards import Killer, Outcome, assert_alike, cut, even, outcome
+from refusals import refused
 
 import tiebreak as tb
 from tiebreak.errors import ClusterError
-from tiebreak.shards.dask import DaskExecutor
 
 pytestmark = pytest.mark.dask
 
@@ -50,9 +51,7 @@ def test_two_workers_give_the_serial_fit(
 def test_any_number_of_workers_gives_the_same_fit(
     n_workers: int, shards: Path, expected: dict[str, Outcome], tmp_path: Path
 ) -> None:
-    from tiebreak.cli.cluster import connected
-
-    with connected(f"local:{n_workers}") as other:
+    with local(n_workers) as other:
         made = tb.shards.fit(shards, tmp_path / "out", client=other, links=LINKS)
         assert_alike(made, expected["links"])
         tables = cut(CROWD.responses, even(3000, 6), tmp_path / "tables", ".parquet")
@@ -74,9 +73,7 @@ MOMENTS = [pytest.param(*each, marks=() if each in SHORT else (pytest.mark.long,
 def test_a_killed_worker_changes_nothing(
     stage: str, when: str, after: int, shards: Path, expected: dict[str, Outcome], tmp_path: Path
 ) -> None:
-    from tiebreak.cli.cluster import connected
-
-    with connected("local:2") as other:
+    with local(2) as other:
         killer = Killer(other, FIRST[stage] + after, when)
         made = tb.shards.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
     assert killer.has_killed
@@ -92,10 +89,9 @@ class Unreadable:
 
 
 def test_a_message_that_a_worker_cannot_read_is_said(client: Any) -> None:
-    with pytest.raises(ClusterError) as caught:
-        DaskExecutor(client).share(print, [(Unreadable(),)])
-    assert caught.value.code == "worker-failed"
-    assert caught.value.fields["kind"] == "ValueError"
+    with refused(ClusterError, "worker-failed") as error:
+        tb.shards.executor_of(client).share(print, [(Unreadable(),)])
+    assert error.value.fields["kind"] == "ValueError"
 
 
 @pytest.mark.parametrize("estimator", [tb.DawidSkene(), tb.MajorityVote()])
@@ -116,8 +112,6 @@ def test_security_is_that_of_dask(
     import distributed
     from distributed.security import Security
 
-    from tiebreak.cli.cluster import connected
-
     security = Security.temporary()
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, host="tls://127.0.0.1", protocol="tls",
@@ -125,7 +119,7 @@ def test_security_is_that_of_dask(
     ) as cluster:  # fmt: skip
         assert cluster.scheduler_address.startswith("tls://")
         settings = tls_settings(security, tmp_path)
-        with dask.config.set(settings), connected(cluster.scheduler_address) as client:
+        with dask.config.set(settings), distributed.Client(cluster.scheduler_address) as client:
             made = tb.shards.fit(shards, tmp_path / "out", client=client, gold=GOLD)
     assert_alike(made, expected["gold"])
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cluster.clusters import local
 from cluster.shards import Killer, assert_alike, assert_same_fit, cut, die_at, even, outcome
+from refusals import refused
 
 import tiebreak as tb
 from tiebreak.errors import ResponseError
-from tiebreak.shards import fitting
-from tiebreak.shards.units import Part
 
 CROWD = tb.simulate.crowd(600, 25, 3, random_state=1)
 TRUTH = CROWD.gold.to_dict()
@@ -97,11 +98,12 @@ def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path)
 def test_tasks_that_the_driver_cannot_hold_are_refused_before_the_work(
     shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "memory_bytes", lambda: fitting.DRIVER_BYTES + (1 << 16))
-    monkeypatch.setattr(Part, "__init__", None)  # nothing is loaded
-    words = r"tasks that links and gold name take .*Together .*name fewer tasks"
-    with pytest.raises(ResponseError, match=words):
+    n_pages = (300 << 20) // 4096 + 20  # what a driver takes, and 80 KiB
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": n_pages}.get)
+    with refused(ResponseError, "shards-too-large") as error:
         tb.shards.fit(shards, tmp_path / "out", links=LINKS)
+    named = {task for link in zip(LINKS.left, LINKS.right, strict=True) for task in link}
+    assert error.value.fields["n_named"] == len(named)
 
 
 def test_responses_on_linked_tasks_have_weights(shards: Path, tmp_path: Path) -> None:
@@ -144,10 +146,8 @@ MOMENTS = [pytest.param(*each, marks=() if each in SHORT else (pytest.mark.long,
 def test_a_killed_worker_changes_nothing(
     stage: str, when: str, after: int, shards: Path, tmp_path: Path
 ) -> None:
-    from tiebreak.cli.cluster import connected
-
     serial = tb.shards.fit(shards, tmp_path / "serial", **STAGES[stage])
-    with connected("local:2") as other:
+    with local(2) as other:
         killer = Killer(other, N_PLAIN + after, when)
         made = tb.shards.fit(shards, tmp_path / "out", executor=killer, **STAGES[stage])
     assert killer.has_killed

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from cluster.shards import assert_alike, assert_same_fit, cut, even, outcome
+from cluster.shards import assert_alike, assert_same_fit, even, outcome
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import noted, refused
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids, hash_ids
 from tiebreak.errors import FileError, InputError, InputNote
-from tiebreak.shards import sources
-from tiebreak.shards.sources import find_shards
 
 pytestmark = [  # told in tests of other things; tests of these notes ask for them by name
     pytest.mark.filterwarnings("ignore:The classes of .* differ:tiebreak.errors.InputNote"),
@@ -37,20 +36,23 @@ def test_folders_globs_and_lists_name_shards_in_order(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", ROWS[:2], ROWS[2:3], ROWS[3:])
     (folder / "_SUCCESS").write_text("")
     (folder / "notes.txt").write_text("no table")
-    by_folder = [shard.path for shard in find_shards(folder)]
-    assert by_folder == [str(folder / f"s{i}.parquet") for i in range(3)]
-    assert [shard.path for shard in find_shards(f"{folder}/s*.parquet")] == by_folder
-    assert [shard.path for shard in find_shards([folder / "s1.parquet"])] == by_folder[1:2]
+
+    def tasks_of(source: Any) -> list[Any]:
+        labels = tb.shards.fit(source, tmp_path / "out").labels_
+        return [each["task"] for each in labels]
+
+    assert tasks_of(folder) == tasks_of(f"{folder}/s*.parquet") == ["a", "b", "c", "d"]
+    assert tasks_of([folder / "s2.parquet", folder / "s0.parquet"]) == ["c", "d", "a"]
     with pytest.raises(InputError, match="is named twice"):
-        find_shards([folder, folder / "s1.parquet"])
+        tb.shards.fit([folder, folder / "s1.parquet"], tmp_path / "out")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileError, match="holds no tables"):
-        find_shards(tmp_path / "empty")
+        tb.shards.fit(tmp_path / "empty", tmp_path / "out")
 
 
 def test_workers_stand_in_order_of_first_appearance_and_classes_are_sorted(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [("a", "zed", "y")], [("b", "ann", "x"), ("b", "zed", "y")])
-    with pytest.warns(InputNote, match="classes of 1 shard differ from those of .*s0.parquet"):
+    with noted("shard-classes-differ"):
         made = tb.shards.fit(folder, tmp_path / "out")
     assert list(made.workers_) == ["zed", "ann"]
     assert list(made.classes_) == ["x", "y"]
@@ -61,20 +63,19 @@ def test_empty_shards_are_left_out_and_said(tmp_path: Path) -> None:
     (folder / "s8.csv").write_text("task,worker,label\n")
     (folder / "s9.csv").write_text("")
     (folder / "s10.jsonl").write_text('{"task": "q", "worker": "ann", "label": "x"}')  # one is one
-    with pytest.warns(InputNote, match="2 shards of 5 empty: left out"):
+    with noted("shards-empty"):
         made = tb.shards.fit(folder, tmp_path / "out")
     assert made.n_tasks == 5
 
 
 def test_ids_of_different_types_are_refused(tmp_path: Path) -> None:
-    folder = write(tmp_path / "in", [(1, "ann", "x")], [("b", "ann", "x")])
-    with pytest.raises(
-        InputError, match=r"task ids of .*s0.* of type int, those of .*s1.* of type str"
-    ):
-        tb.shards.fit(folder, tmp_path / "out")
-    folder = write(tmp_path / "in", [("a", 7, "x")], [("b", "ann", "x")])
-    with pytest.raises(InputError, match=r"worker ids of .* of type int, those of .* of type str"):
-        tb.shards.fit(folder, tmp_path / "out")
+    odd: dict[str, list[Any]] = {"task ids": [(1, "ann", "x")], "worker ids": [("a", 7, "x")]}
+    for what, rows in odd.items():
+        folder = write(tmp_path / what, rows, [("b", "ann", "x")])
+        with refused(InputError, "shards-of-other-types") as error:
+            tb.shards.fit(folder, tmp_path / "out")
+        fields = error.value.fields
+        assert (fields["what"], fields["kind"], fields["other_kind"]) == (what, "int", "str")
 
 
 def test_a_class_that_gold_alone_names_is_added_and_said(tmp_path: Path) -> None:
@@ -104,27 +105,10 @@ def test_unknown_tasks_of_links_and_gold_are_refused(tmp_path: Path) -> None:
 # Tasks in several shards
 
 
-def test_spans_that_do_not_overlap_need_no_hashes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any) -> None:
-        raise AssertionError("hashed")
-
-    monkeypatch.setattr(sources, "write_hashes", refuse)
-    apart = write(tmp_path / "apart", ROWS[:2], ROWS[2:])
-    tb.shards.fit(apart, tmp_path / "out")
+def test_tasks_whose_ids_interleave_are_not_spread(tmp_path: Path) -> None:
     mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
-    with pytest.raises(AssertionError, match="hashed"):
-        tb.shards.fit(mixed, tmp_path / "out", force=True)
-
-
-def test_equal_hashes_of_different_ids_are_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "hash_ids", lambda names: np.zeros(len(names), np.uint64))
-    mixed = write(tmp_path / "mixed", [ROWS[0], ROWS[3]], [ROWS[2], ROWS[4]])
-    with pytest.warns(InputNote, match="in several shards"):
-        assert tb.shards.fit(mixed, tmp_path / "out").n_tasks == 4
+    made = tb.shards.fit(mixed, tmp_path / "out")  # without a note: warnings are errors
+    assert [each["task"] for each in made.labels_] == ["a", "c", "b", "d"]
 
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=60))
@@ -166,14 +150,14 @@ def test_tasks_that_are_spread_are_brought_together(tmp_path: Path) -> None:
     crowd = made_up.responses
     folder = spread_out(crowd, 5, tmp_path / "in")
     gold = dict(list(made_up.gold.to_dict().items())[::30])
-    with pytest.warns(InputNote, match="300 tasks have responses in several shards"):
+    with noted("tasks-spread"):
         made = tb.shards.fit(folder, tmp_path / "out", gold=gold)
     one = tb.VariationalBayes().fit(crowd, gold=gold)
     table = made.labels_.to_table()
     found = dict(zip(table["task"].to_pylist(), table["probability"].to_pylist(), strict=True))
     expected = {label.task: label.probability for label in one.labels_}
     assert found == pytest.approx(expected, abs=1e-9)
-    with pytest.warns(InputNote, match="in several shards"):
+    with noted("tasks-spread"):
         labels = tb.shards.predict(one, folder, tmp_path / "predicted")
     assert labels.dataset().count_rows() == 300
     assert [each.name for each in tmp_path.glob(".*")] == []
@@ -181,27 +165,25 @@ def test_tasks_that_are_spread_are_brought_together(tmp_path: Path) -> None:
 
 def test_a_broken_off_fit_of_spread_tasks_goes_on(tmp_path: Path) -> None:
     folder = spread_out(tb.simulate.crowd(100, 8, 2, random_state=1).responses, 3, tmp_path / "in")
-    with pytest.warns(InputNote, match="in several shards"):
+    with noted("tasks-spread"):
         expected = outcome(tb.shards.fit(folder, tmp_path / "whole"))
 
     def stop(progress: tb.shards.FitProgress) -> None:
         if progress.n_sweeps == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), pytest.warns(InputNote, match="in several shards"):
+    with pytest.raises(KeyboardInterrupt), noted("tasks-spread"):
         tb.shards.fit(folder, tmp_path / "out", progress=stop)
-    with pytest.warns(InputNote, match="in several shards"):
+    with noted("tasks-spread"):
         assert_alike(tb.shards.fit(folder, tmp_path / "out", resume=True), expected)
 
 
 def test_repeats_in_several_shards_follow_their_order(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [("a", "ann", "x"), ("b", "bob", "x")], [("a", "ann", "y")])
-    with pytest.warns(InputNote) as caught:
+    with noted("repeats-between-shards"):
         made = tb.shards.fit(folder, tmp_path / "out")
-    codes = [getattr(each.message, "code", "") for each in caught]
-    assert "repeats-between-shards" in codes
-    assert made.n_responses == 2
-    assert made.answers.tolist() == [[0, 1], [1, 0]] or made.answers.tolist() == [[1, 0], [0, 1]]
+    ann = list(made.workers_).index("ann")
+    assert made.answers[ann].tolist() == [0, 1]  # y of the second shard took the place of x
 
 
 def test_tasks_brought_together_keep_weights_and_those_that_nobody_answered(
@@ -218,7 +200,7 @@ def test_tasks_brought_together_keep_weights_and_those_that_nobody_answered(
     for i, names in enumerate((["a", "c", "d"], ["b"])):
         crowd.on_tasks(np.array([order.index(name) for name in names])).write(folder / f"{i}.tb")
     tb.Responses.from_rows([("d", "u", "x")]).write(folder / "2.tb")
-    with pytest.warns(InputNote, match="in several shards"):
+    with noted("tasks-spread"):
         made = tb.shards.fit(folder, tmp_path / "out")
     assert sorted(made.labels_.to_table()["task"].to_pylist()) == ["a", "b", "c", "d"]
     assert made.n_responses == 5
@@ -234,22 +216,9 @@ def test_shards_with_classes_of_their_own_are_fitted_alike(tmp_path: Path) -> No
         part = tb.Responses.from_rows(rows[20 * i : 20 * i + 20])
         part.write(tmp_path / "in" / f"s{i}.tb")
     one = tb.VariationalBayes().fit(crowd)
-    with pytest.warns(InputNote, match="classes of 2 shards differ"):
+    with noted("shard-classes-differ"):
         made = tb.shards.fit(tmp_path / "in", tmp_path / "out", probabilities=True)
     assert_same_fit(one, made)
-
-
-def test_kernels_load_while_large_shards_are_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cut(tb.simulate.crowd(60, 5, random_state=0).responses, even(60, 2), tmp_path / "in")
-    begun: list[str] = []
-    monkeypatch.setattr(sources, "load_compiled_early", lambda: begun.append("now"))
-    tb.shards.fit(tmp_path / "in", tmp_path / "small")
-    assert not begun
-    monkeypatch.setattr(sources, "COMPILED_ROWS", 10)
-    tb.shards.fit(tmp_path / "in", tmp_path / "large")
-    assert len(begun) == 2
 
 
 def test_even_cuts() -> None:

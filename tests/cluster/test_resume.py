@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from cluster.clusters import running
 from cluster.shards import Outcome, assert_alike, cut, die_at, even, outcome
+from refusals import refused
 
 import tiebreak as tb
 from tiebreak.errors import ClusterError, FileError, OptionError
@@ -72,7 +73,7 @@ def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(shards: Path, tmp_
                 os.kill(cluster.scheduler.pid, signal.SIGKILL)
                 died.append(time.monotonic())
 
-        with pytest.raises(ClusterError, match=r"The scheduler at tcp.* is lost.*resume=True"):
+        with refused(ClusterError, "scheduler-lost"):
             tb.shards.fit(shards, tmp_path / "out", client=client, progress=kill_scheduler)
         assert time.monotonic() - died[0] < 35.0
     assert not (tmp_path / "out" / "_SUCCESS").exists()
@@ -93,26 +94,29 @@ def broken_off(shards: Path, out: Path, **given: Any) -> None:
 
 def test_a_checkpoint_of_another_fit_is_refused(shards: Path, tmp_path: Path) -> None:
     broken_off(shards, tmp_path / "out")
-    with pytest.raises(OptionError, match="is of another fit: gold differ"):
-        tb.shards.fit(shards, tmp_path / "out", resume=True, gold=GOLD)
-    other = tb.VariationalBayes(tol=1e-3)
-    with pytest.raises(OptionError, match="is of another fit: options differ"):
-        tb.shards.fit(shards, tmp_path / "out", resume=True, estimator=other)
     fewer = sorted(str(each) for each in shards.iterdir())[:4]
-    with pytest.raises(OptionError, match="is of another fit: responses"):
-        tb.shards.fit(fewer, tmp_path / "out", resume=True)
+    others: dict[str, tuple[Any, dict[str, Any]]] = {
+        "gold": (shards, {"gold": GOLD}),
+        "options": (shards, {"estimator": tb.VariationalBayes(tol=1e-3)}),
+        "responses": (fewer, {}),
+    }
+    for name, (source, given) in others.items():
+        with refused(OptionError, "checkpoint-of-other-fit") as error:
+            tb.shards.fit(source, tmp_path / "out", resume=True, **given)
+        assert error.value.fields["names"] == [name]
     tb.shards.fit(shards, tmp_path / "out", resume=True)
 
 
 def test_a_broken_off_fit_is_not_begun_anew_by_mistake(shards: Path, tmp_path: Path) -> None:
     broken_off(shards, tmp_path / "out")
-    with pytest.raises(FileError, match=r"broken off after 3 sweeps.*resume=True.*force=True"):
+    with refused(FileError, "fit-broken-off") as error:
         tb.shards.fit(shards, tmp_path / "out")
+    assert error.value.fields["n"] == 3
     tb.shards.fit(shards, tmp_path / "out", force=True)
 
 
 def test_there_is_nothing_to_go_on_from(shards: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileError, match="There is no checkpoint in"):
+    with refused(FileError, "checkpoint-missing"):
         tb.shards.fit(shards, tmp_path / "out", resume=True)
 
 
@@ -120,8 +124,9 @@ def test_a_damaged_checkpoint_is_said(shards: Path, tmp_path: Path) -> None:
     broken_off(shards, tmp_path / "out")
     file = tmp_path / "out" / ".tiebreak" / "checkpoint" / "sweep-00002.npz"
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(FileError, match=r"sweep-00002.npz is damaged.*Remove it"):
+    with refused(FileError, "checkpoint-damaged") as error:
         tb.shards.fit(shards, tmp_path / "out", resume=True)
+    assert error.value.fields["file"] == file
 
 
 def test_other_threads_do_not_mind(shards: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.kernels import reference
 from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
-from tiebreak.kernels.layout import FREE, KNOWN, POOLED, ByTask, lay_out
+from tiebreak.kernels.layout import AWAY, FREE, KNOWN, ByTask, lay_out
 from tiebreak.tables.array_folder import write_packed
 
 pytestmark = pytest.mark.skipif(not device.is_available(), reason="no CUDA device")
@@ -48,7 +48,7 @@ def laid_out(
     degree[n_tasks // 2] = 5_000
     start = np.concatenate([[0], np.cumsum(degree)])
     code = rng.integers(0, n_workers * n_classes, start[-1]).astype(np.int32)
-    role = rng.choice([FREE, KNOWN, POOLED], n_tasks, p=[0.8, 0.1, 0.1]).astype(np.int8)
+    role = rng.choice([AWAY, FREE, KNOWN], n_tasks, p=[0.8, 0.1, 0.1]).astype(np.int8)
     weight = rng.uniform(0.1, 2.0, start[-1]) if weighted else None
     return lay_out(start, code, role, n_workers * n_classes, n_classes, weight)
 
@@ -82,7 +82,7 @@ def test_a_sweep_equals_the_reference(n_states: int, kind: str, n_workers: int) 
     oracle = reference.open(tasks, q.copy(), 1, copies)
     found = cuda.open(tasks, q.copy(), 1, copies)
     scale = 1.0 if copies is None else float(copies.max())
-    for chosen in (None, tasks.role == POOLED):
+    for chosen in (None, tasks.role == AWAY):
         for ours, theirs in zip(found.tally(chosen), oracle.tally(chosen), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-3 * scale)
     assert found.entropy() == pytest.approx(oracle.entropy(), rel=1e-5)

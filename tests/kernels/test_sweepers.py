@@ -14,7 +14,7 @@ import pytest
 from kernels.test_tasks import assert_same, some_crowd
 
 from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.layout import FREE, KNOWN, LINKED, POOLED, ByTask, Floats, Mask
+from tiebreak.kernels.layout import AWAY, FREE, KNOWN, ByTask, Floats, Mask
 from tiebreak.kernels.sweeper import Logs
 
 BACKENDS = {"numpy": reference, "numba": compiled}
@@ -24,10 +24,9 @@ with_and_without_weights = pytest.mark.parametrize("weights", [False, True])
 
 
 def crowd_with_all_roles(weights: bool = False) -> tuple[ByTask, Floats, Logs]:
-    """Draw a crowd in which tasks of every role occur, pooled ones too."""
+    """Draw a crowd in which tasks of every role occur."""
     tasks, q, log_prior, log_table = some_crowd(3, 200, 12, weights=weights)
-    tasks.role[::9] = POOLED
-    assert set(tasks.role.tolist()) == {FREE, LINKED, KNOWN, POOLED}
+    assert set(tasks.role.tolist()) == {FREE, KNOWN, AWAY}
     return tasks, q, (log_prior, log_table)
 
 
@@ -71,16 +70,13 @@ def test_a_sweep_updates_free_tasks_alone_and_counts_free_and_known(
     tasks, q, logs = crowd_with_all_roles(weights)
     before = q.copy()
     sweeper = backend.open(tasks, q)
-    given = np.full_like(q, np.nan)
-    swept = sweeper.sweep(logs, given)
+    swept = sweeper.sweep(logs)
     scores = scores_of(tasks, logs)
     free = tasks.role == FREE
     known = tasks.role == KNOWN
-    linked = tasks.role == LINKED
     expected = np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
     assert_same(sweeper.q()[free], expected[free])
     assert (sweeper.q()[~free] == before[~free]).all()
-    assert_same(given[linked], scores[linked])
     counts, totals = tally_of(sweeper.q(), tasks, free | known)
     assert_same(swept.counts, counts)
     assert_same(swept.totals, totals)
@@ -97,7 +93,7 @@ def test_a_tally_is_of_the_chosen_tasks_whatever_their_role(
     tasks, q, _ = crowd_with_all_roles(weights)
     everyone = np.ones(tasks.n_tasks, dtype=bool)
     sweeper = backend.open(tasks, q)
-    for chosen in (tasks.role == LINKED, tasks.role == POOLED, np.zeros_like(everyone), everyone):
+    for chosen in (tasks.role == AWAY, tasks.role == KNOWN, np.zeros_like(everyone), everyone):
         for found, expected in zip(sweeper.tally(chosen), tally_of(q, tasks, chosen), strict=True):
             assert_same(found, expected)
     for found, expected in zip(sweeper.tally(), tally_of(q, tasks, everyone), strict=True):
@@ -116,11 +112,10 @@ def test_entropy_is_of_the_free_tasks_where_0_log_0_is_0(backend: ModuleType) ->
 
 
 @every_backend
-def test_the_sweeper_has_its_tasks_and_the_q_it_was_given(backend: ModuleType) -> None:
+def test_the_sweeper_has_the_q_it_was_given(backend: ModuleType) -> None:
     tasks, q, _ = crowd_with_all_roles()
     given = q.copy()
     sweeper = backend.open(tasks, q)
-    assert sweeper.tasks is tasks
     assert (sweeper.q() == given).all()
     sweeper.close()
 
@@ -132,7 +127,7 @@ def test_copies_count_a_row_for_several_tasks(backend: ModuleType, weights: bool
     copies = np.random.default_rng(3).integers(1, 5, tasks.n_tasks).astype(np.float64)
     copies[tasks.role == KNOWN] = 1.0
     sweeper = backend.open(tasks, q, 1, copies)
-    swept = sweeper.sweep(logs, np.zeros_like(q))
+    swept = sweeper.sweep(logs)
     free = tasks.role == FREE
     counts, totals = tally_of(sweeper.q(), tasks, tasks.is_counted, copies)
     assert_same(swept.counts, counts)
@@ -150,7 +145,7 @@ def test_sums_do_not_depend_on_threads(backend: Any, monkeypatch: pytest.MonkeyP
         tasks, q, logs = crowd_with_all_roles()
         assert len(tasks.edges) > 3
         sweeper = backend.open(tasks, q, n_threads)
-        swept = sweeper.sweep(logs, np.zeros_like(q))
+        swept = sweeper.sweep(logs)
         results.append((*swept, *sweeper.tally(), sweeper.q()))
     for one, other in zip(*results, strict=True):
         assert np.array_equal(np.asarray(one), np.asarray(other))
@@ -159,10 +154,10 @@ def test_sums_do_not_depend_on_threads(backend: Any, monkeypatch: pytest.MonkeyP
 @every_backend
 def test_sums_of_two_parts_are_those_of_the_whole(backend: ModuleType) -> None:
     tasks, q, logs = crowd_with_all_roles()
-    whole = backend.open(tasks, q.copy()).sweep(logs, np.zeros_like(q))
+    whole = backend.open(tasks, q.copy()).sweep(logs)
     parts = []
     for at in np.array_split(np.arange(tasks.n_tasks, dtype=np.int32), 2):
         part = layout.part_of(tasks, at, q.shape[1])
-        parts.append(backend.open(part, q[at]).sweep(logs, np.zeros((len(at), q.shape[1]))))
+        parts.append(backend.open(part, q[at]).sweep(logs))
     for found, expected in zip(parts[0].plus(parts[1]), whole, strict=True):
         assert_same(found, expected)

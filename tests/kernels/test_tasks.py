@@ -74,16 +74,15 @@ def assert_sweeps_agree(sweep: Sweep) -> None:
     """Compare all that sweeping, counting and scoring give with the reference."""
     tasks, q, log_prior, log_table = sweep
     logs = log_prior, log_table
-    ours, theirs, u, v = q.copy(), q.copy(), np.zeros_like(q), np.zeros_like(q)
-    found = compiled.sweep_tasks(ours, u, tasks, *logs)
-    expected = reference.sweep_tasks(theirs, v, tasks, *logs)
+    ours, theirs = q.copy(), q.copy()
+    found = compiled.sweep_tasks(ours, tasks, *logs)
+    expected = reference.sweep_tasks(theirs, tasks, *logs)
     assert_same(ours, theirs)
-    linked = tasks.role == layout.LINKED
-    assert_same(u[linked], v[linked])
+    away = tasks.role == layout.AWAY
     for one, other in zip(found, expected, strict=True):
         assert_same(one, other)
     for one, other in zip(
-        compiled.tally(q, tasks, linked), reference.tally(q, tasks, linked), strict=True
+        compiled.tally(q, tasks, away), reference.tally(q, tasks, away), strict=True
     ):
         assert_same(one, other)
     assert_same(compiled.score_tasks(tasks, *logs), reference.score_tasks(tasks, *logs))
@@ -148,10 +147,10 @@ def test_a_weight_of_two_is_the_response_given_twice(
         weighted = in_order_of_codes(weighted)
     results = []
     for tasks in (weighted, repeated):
-        new, u = q.copy(), np.zeros_like(q)
-        swept = backend.sweep_tasks(new, u, tasks, *logs)
-        tallied = backend.tally(q, tasks, plain.role == layout.LINKED)
-        results.append((new, u, *swept, *tallied, backend.score_tasks(tasks, *logs)))
+        new = q.copy()
+        swept = backend.sweep_tasks(new, tasks, *logs)
+        tallied = backend.tally(q, tasks, plain.role == layout.AWAY)
+        results.append((new, *swept, *tallied, backend.score_tasks(tasks, *logs)))
     for one, two in zip(*results, strict=True):
         assert_same(one, two)
 
@@ -221,7 +220,7 @@ def test_a_task_that_underflow_leaves_without_a_class_keeps_its_q(n_classes: int
     tasks, q, log_prior, log_table = some_crowd(n_classes, 300, 5)
     log_table[:] = -np.inf
     before = q.copy()
-    swept = compiled.sweep_tasks(q, np.zeros_like(q), tasks, log_prior, log_table)
+    swept = compiled.sweep_tasks(q, tasks, log_prior, log_table)
     free = (tasks.role == layout.FREE) & (np.diff(tasks.start) > 0)
     assert np.abs(q[free] - before[free]).max() < 1e-15
     assert np.isfinite(swept.entropy)
@@ -234,9 +233,9 @@ def test_tiny_probabilities_are_not_lost(n_classes: int) -> None:
     tasks.role[:] = layout.FREE
     log_table[:] = log_table[:, :1]
     log_table[:, 1] -= 75.0
-    ours, theirs, none = q.copy(), q.copy(), np.empty((0, n_classes))
-    compiled.sweep_tasks(ours, none, tasks, log_prior, log_table)
-    reference.sweep_tasks(theirs, none, tasks, log_prior, log_table)
+    ours, theirs = q.copy(), q.copy()
+    compiled.sweep_tasks(ours, tasks, log_prior, log_table)
+    reference.sweep_tasks(theirs, tasks, log_prior, log_table)
     assert 0.0 < theirs.min() < 1e-280
     assert np.abs(ours / theirs - 1.0).max() < 1e-12
 
@@ -253,15 +252,15 @@ def test_counts_by_code_equal_the_reference(
     assert len(tasks.by_code.edges) > 3
     swept = []
     for n_threads in (1, 2):
-        ours, u = q.copy(), np.zeros_like(q)
-        swept.append(compiled.sweep_tasks(ours, u, tasks, log_prior, log_table, n_threads))
+        ours = q.copy()
+        swept.append(compiled.sweep_tasks(ours, tasks, log_prior, log_table, n_threads))
     theirs = q.copy()
-    expected = reference.sweep_tasks(theirs, np.zeros_like(q), tasks, log_prior, log_table)
+    expected = reference.sweep_tasks(theirs, tasks, log_prior, log_table)
     assert_same(ours, theirs)
     for one, two, other in zip(*swept, expected, strict=True):
         assert_same(one, two)
         assert_same(one, other)
-    chosen = tasks.role == layout.LINKED
+    chosen = tasks.role == layout.AWAY
     for found, wanted in zip(
         compiled.tally(q, tasks, chosen, 2), reference.tally(q, tasks, chosen), strict=True
     ):

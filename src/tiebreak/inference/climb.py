@@ -332,7 +332,7 @@ class Sweeps:
 
     def close(self) -> tuple[Floats, Any]:
         """Give back what the sweeper holds; return q, and where that on other machines stands."""
-        q, remote = self.inner.q(), self.inner.elsewhere()
+        q, remote = self.inner.q(), self.inner.remote()
         self.inner.close()
         if self.own is not None:
             q[self.own.at] = self.own_q

@@ -49,21 +49,10 @@ def summing_kernel(function: F) -> F:
     """Compile like `fused_kernel`; a sum may be taken as several partial sums, added at the end.
 
     Which ones is fixed when it is compiled: the bits do not depend on threads. It goes into each
-    kernel that calls it, and so must those between it and the kernel that Python calls
-    (`inlined_kernel`). As a function of its own it has a copy in each of them, optimised apart;
+    kernel that calls it. As a function of its own it has a copy in each of them, optimised apart;
     which one runs would depend on what the process has compiled, or loaded, before.
     """
     return _compile(function, {"contract", "reassoc", "nsz"}, is_inlined=True)
-
-
-def inlined_kernel(function: F) -> F:
-    """Compile like `kernel`, into each kernel that calls it.
-
-    Rows of many numbers go to a function, and come back, through memory; it keeps what it does not
-    need at once on a stack that starts anywhere in a line of the cache, at a third more time for
-    some starts. In the caller's loop they stay in registers.
-    """
-    return _compile(function, is_inlined=True)
 
 
 def _compile(function: F, fastmath: set[str] | bool = False, *, is_inlined: bool = False) -> F:

@@ -24,11 +24,10 @@ Offsets = npt.NDArray[np.int64]
 Roles = npt.NDArray[np.int8]
 Mask = npt.NDArray[np.bool_]
 
-# How a task is updated: alone, with its links, never, or elsewhere, as part of a node.
+# What a sweep does with a row: updates it, keeps and counts it, or leaves it to somebody else.
 FREE = 0
-LINKED = 1
-KNOWN = 2
-POOLED = 3
+KNOWN = 1
+AWAY = 2
 
 
 MAX_CHUNKS = 16
@@ -77,7 +76,7 @@ class ByTask(NamedTuple):
 
     start: Offsets  # (n_tasks + 1,)
     code: Codes  # (n_responses,) worker · K + label
-    role: Roles  # (n_tasks,) FREE, LINKED, KNOWN or POOLED
+    role: Roles  # (n_tasks,) FREE, KNOWN or AWAY
     edges: Offsets  # (n_chunks + 1,)
     n_codes: int  # n_workers · K
     by_code: ByCode | None = None  # where chunks cannot afford accumulators of their own
@@ -95,8 +94,8 @@ class ByTask(NamedTuple):
 
     @property
     def is_counted(self) -> Mask:
-        """Which tasks a sweep counts: linked and pooled ones have no q yet."""
-        return np.asarray((self.role == FREE) | (self.role == KNOWN))
+        """Which tasks a sweep counts."""
+        return np.asarray(self.role != AWAY)
 
 
 class Swept(NamedTuple):
@@ -227,26 +226,6 @@ def weights_on(tasks: SortedByTask, at: Codes) -> Floats | None:
     if tasks.weight is None:
         return None
     return _gather(tasks.weight, tasks, at, _starts_on(tasks, at))
-
-
-def with_more_codes(
-    start: Offsets, code: Codes, weight: Floats | None, task: Codes | Offsets, more: Codes
-) -> tuple[Offsets, Codes, Floats | None]:
-    """Return responses with one more, of weight 1, after those on each task that is listed.
-
-    >>> start, code, _ = with_more_codes(
-    ...     np.array([0, 1, 2]), np.array([5, 6]), None, np.array([1, 0]), np.array([8, 9])
-    ... )
-    >>> start.tolist(), code.tolist()
-    ([0, 2, 4], [5, 9, 6, 8])
-    """
-    after = start[task + 1]
-    n_more = np.bincount(task, minlength=len(start) - 1)
-    return (
-        start + np.concatenate([[0], np.cumsum(n_more)]),
-        np.insert(code, after, more),
-        None if weight is None else np.insert(weight, after, 1.0),
-    )
 
 
 def weights_or_ones(weight: Floats | None, n_responses: int) -> Floats:

@@ -1,10 +1,16 @@
 """Links, compiled: the names and meaning of `numpy_links`.
 
-A message is made of a node's belief, divided by what the receiver sent, and a sum over the other
-classes: a division a class, and hardly a logarithm. Where numbers are too small for that (a class
-of a node below 1e-290, a message below `SMALLEST_MESSAGE`), the node or the message is worked out
-in logs, exact however far apart the scores are. No sum over others is taken as the sum over all
-less one, so that nothing cancels.
+Two nodes, two classes, link odds e^θ = 3. Node 0 believes (.2, .8) by its own responses, node 1
+(.5, .5). The message from 0 to 1 is, for each class of node 1, what node 0 believes of the other
+class plus three times what it believes of this one, the largest scaled to 1:
+
+    (.8 + 3 · .2, .2 + 3 · .8) = (1.4, 2.6)  →  (.54, 1)       belief of node 1: (.35, .65)
+
+which is what the four joint cases .6, .2, .8, 2.4 (of 4) say. A message is made of a node's belief
+divided by what the receiver sent: a division a class, and hardly a logarithm. No sum over other
+classes is taken as the sum over all less one, so that nothing cancels. Where numbers are too small
+(a class of a node below 1e-290, a message below `SMALLEST_MESSAGE`), the node or the message is
+worked out in logs, exact however far apart the scores are.
 
 Tables of small loopy components lie one after the other in one array. An entry's number holds the
 classes of its nodes as digits: with K = 3, entry 7 = 1 + 2 · 3 of a clique with one more node is
@@ -17,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import fused_kernel, kernel
-from tiebreak.kernels.layout import MAX_CHUNKS, ByGroup, Codes, Floats, Offsets
+from tiebreak.kernels.layout import ByGroup, Codes, Floats, Offsets
 from tiebreak.kernels.network import LOWEST_LOG_MESSAGE, SMALLEST_MESSAGE, Cliques, Network
 from tiebreak.kernels.numba_sweep import exp
+from tiebreak.kernels.numpy_links import expected_score, link_field, link_term, update_together
 
 __all__ = [
     "agreement",
@@ -30,7 +36,6 @@ __all__ = [
     "decode_greedily",
     "eliminate",
     "expected_score",
-    "group_sums",
     "link_field",
     "link_term",
     "pass_messages",
@@ -39,7 +44,6 @@ __all__ = [
 ]
 
 FEW_CLASSES = 8  # up to here loops over classes are compiled for their number
-NODES_PER_CHUNK = 20_000
 SMALLEST_SHARE = 1e-290  # below, products lose digits to underflow
 LARGEST_LOG_ODDS = 300.0  # above, products may overflow
 LOG_SMALLEST = float(np.log(SMALLEST_MESSAGE))
@@ -257,83 +261,30 @@ def _log_others(cavity: Floats, out: Floats) -> None:
             out[k] = top + np.log1p(max(rest - out[k], 0.0) * shift)
 
 
-def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
-    """Return Σ ⟨belief, score⟩ over nodes: see `numpy_links.expected_score`."""
-    n_chunks = max(1, min(MAX_CHUNKS, len(belief) // NODES_PER_CHUNK))
-    edges = np.linspace(0, len(belief), n_chunks + 1).astype(np.int64)
-    sums = np.zeros(n_chunks)
-
-    def work(c: int) -> None:
-        sums[c] = _expected_score(edges[c], edges[c + 1], belief, scores)
-
-    for_each(work, n_chunks, n_threads)
-    return float(sums.sum())
-
-
+@kernel
 def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
     """Return for each edge the probability that its two ends agree: see `numpy_links.agreement`."""
+    n_nodes, n = scores.shape
     agree = np.zeros(len(coupling))
-    _agreement(scores, network, coupling, messages, agree)
-    return agree
-
-
-def decode_forest(
-    scores: Floats, network: Network, coupling: Floats, span: tuple[int, int], label: Codes
-) -> None:
-    """Set the likeliest joint labels of nodes without loops: see `numpy_links.decode_forest`."""
-    low, high = span
-    _decode_forest(scores.copy(), network, coupling, low, high, label)
-
-
-def decode_greedily(
-    wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
-) -> None:
-    """Give nodes, in order, the best class that breaks fewest: see `numpy_links`."""
-    _decode_greedily(wish, network, coupling, order, label)
-
-
-@kernel
-def _expected_score(low: int, high: int, belief: Floats, scores: Floats) -> float:
-    total = 0.0
-    for i in range(low, high):
-        for k in range(belief.shape[1]):
-            if belief[i, k] > 0.0:
-                total += belief[i, k] * scores[i, k]
-    return total
-
-
-@kernel
-def _total(i: int, scores: Floats, network: Network, messages: Floats, total: Floats) -> None:
-    for k in range(len(total)):
-        total[k] = scores[i, k]
-    for e in range(network.start[i], network.start[i + 1]):
-        for k in range(len(total)):
-            total[k] += log_of(messages[e, k])
-
-
-@kernel
-def _agreement(
-    scores: Floats, network: Network, coupling: Floats, messages: Floats, agree: Floats
-) -> None:
-    n = scores.shape[1]
     here = np.empty(n)
     there = np.empty(n)
     others = np.empty(n)
-    totals = np.empty_like(scores)
-    for i in range(len(scores)):
-        _total(i, scores, network, messages, totals[i])
-    for i in range(len(scores)):
+    totals = scores.copy()
+    for i in range(n_nodes):
         for e in range(network.start[i], network.start[i + 1]):
+            for k in range(n):
+                totals[i, k] += log_of(messages[e, k])
+    for i in range(n_nodes):
+        for e in range(network.later[i], network.start[i + 1]):
             j = network.other[e]
             back = network.mate[e]
-            if j < i:
-                continue
             for k in range(n):
                 here[k] = totals[i, k] - log_of(messages[e, k])
                 there[k] = totals[j, k] - log_of(messages[back, k])
             _log_others(there, others)
             same = coupling[network.edge[e]] + _log_dot(here, there)
             agree[network.edge[e]] = 1.0 / (1.0 + np.exp(_log_dot(here, others) - same))
+    return agree
 
 
 @kernel
@@ -349,15 +300,16 @@ def _log_dot(a: Floats, b: Floats) -> float:
 
 
 @kernel
-def _decode_forest(
-    best: Floats, network: Network, coupling: Floats, low: int, high: int, label: Codes
+def decode_forest(
+    scores: Floats, network: Network, coupling: Floats, span: tuple[int, int], label: Codes
 ) -> None:
+    """Set the likeliest joint labels of nodes without loops: see `numpy_links.decode_forest`."""
+    best = scores.copy()
     n = best.shape[1]
+    low, high = span
     for i in range(high - 1, low - 1, -1):
-        for e in range(network.start[i], network.start[i + 1]):
+        for e in range(network.start[i], network.later[i]):
             j = network.other[e]
-            if j > i:
-                continue
             for k in range(n):
                 message = best[i, k] + coupling[network.edge[e]]
                 for other in range(n):
@@ -365,17 +317,16 @@ def _decode_forest(
                         message = max(message, best[i, other])
                 best[j, k] += message
     for i in range(low, high):
-        for e in range(network.start[i], network.start[i + 1]):
-            j = network.other[e]
-            if j < i:
-                best[i, label[j]] += coupling[network.edge[e]]
+        for e in range(network.start[i], network.later[i]):
+            best[i, label[network.other[e]]] += coupling[network.edge[e]]
         label[i] = best[i].argmax()
 
 
 @kernel
-def _decode_greedily(
+def decode_greedily(
     wish: Floats, network: Network, coupling: Floats, order: Codes, label: Codes
 ) -> None:
+    """Give nodes, in order, the best class that breaks fewest: see `numpy_links`."""
     n = wish.shape[1]
     broken = np.empty(n)
     for i in order:
@@ -388,11 +339,8 @@ def _decode_greedily(
         for k in range(n):
             if wish[i, k] == -np.inf:
                 continue
-            if (
-                best < 0
-                or broken[k] < broken[best]
-                or (broken[k] == broken[best] and wish[i, k] > wish[i, best])
-            ):
+            is_fewer = best < 0 or broken[k] < broken[best]
+            if is_fewer or (broken[k] == broken[best] and wish[i, k] > wish[i, best]):
                 best = k
         label[i] = max(best, 0)
 
@@ -585,80 +533,16 @@ def _decode(n: int, cliques: Cliques, tables: Floats, label: Codes) -> None:
 
 
 @kernel
-def _softmax(score: Floats, out: Floats) -> tuple[float, float]:
-    """Set out = softmax(score), which may be the same array; return the largest score and Σ.
-
-    log Σ exp(score) is the first plus the logarithm of the second.
-    """
-    n = len(score)
-    top = score[0]
-    for k in range(1, n):
-        top = max(top, score[k])
-    norm = 0.0
-    for k in range(n):
-        out[k] = np.exp(score[k] - top)
-        norm += out[k]
-    for k in range(n):
-        out[k] /= norm
-    return top, norm
-
-
-def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
-    """Return S_A and X_A = Σ_B w_AB S_B: see `numpy_links.group_sums`."""
-    inside = np.zeros((links.n_groups, q.shape[1]))
-    across = np.zeros((links.n_groups, q.shape[1]))
-    _group_sums(q, links, inside, across)
-    return inside, across
-
-
-def link_field(q: Floats, links: ByGroup) -> Floats:
-    """Return what links say about each linked task: see `numpy_links.link_field`."""
-    inside, across = group_sums(q, links)
-    return links.pull * (inside[links.group] - q[links.task]) + across[links.group]
-
-
-def link_term(q: Floats, links: ByGroup) -> float:
-    """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links: see `numpy_links.link_term`."""
-    inside, across = group_sums(q, links)
-    within = (inside**2).sum() - (q[links.task] ** 2).sum()
-    return float(0.5 * (links.pull * within + (inside * across).sum()))
-
-
-def update_together(q: Floats, u: Floats, links: ByGroup, strength: float, at: Codes) -> float:
-    """Update linked tasks all at once: see `numpy_links.update_together`."""
-    inside, across = group_sums(q, links)
-    return _update_together(q, u, links, strength, at, inside, across)
-
-
 def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order: Offsets) -> float:
     """Update linked tasks one after the other: see `numpy_links.update_in_turn`."""
-    inside, across = group_sums(q, links)
-    return float(_update_in_turn(q, u, links, strength, order, inside, across))
-
-
-@kernel
-def _group_sums(q: Floats, links: ByGroup, inside: Floats, across: Floats) -> None:
     n = q.shape[1]
+    inside = np.zeros((len(links.start) - 1, n))
+    across = np.zeros_like(inside)
     for at in range(len(links.task)):
         for k in range(n):
             inside[links.group[at], k] += q[links.task[at], k]
-    for group in range(len(links.start) - 1):
-        for e in range(links.start[group], links.start[group + 1]):
-            for k in range(n):
-                across[group, k] += links.weight[e] * inside[links.other[e], k]
-
-
-@kernel
-def _update_in_turn(
-    q: Floats,
-    u: Floats,
-    links: ByGroup,
-    strength: float,
-    order: Offsets,
-    inside: Floats,
-    across: Floats,
-) -> float:
-    n = q.shape[1]
+    for group in range(len(inside)):
+        _tell_neighbours(links, group, inside[group], across)
     sent = inside.copy()  # what the neighbours of each group last took into account
     new = np.empty(n)
     change = 0.0
@@ -667,14 +551,21 @@ def _update_in_turn(
         i = links.task[at]
         group = links.group[at]
         if group != current and current >= 0:
-            for e in range(links.start[current], links.start[current + 1]):
-                for k in range(n):
-                    step = inside[current, k] - sent[current, k]
-                    across[links.other[e], k] += links.weight[e] * step
+            _tell_neighbours(links, current, inside[current] - sent[current], across)
             sent[current] = inside[current]
         current = group
-        _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
+        top = -np.inf
         for k in range(n):
+            new[k] = u[i, k] + strength * (
+                links.pull * (inside[group, k] - q[i, k]) + across[group, k]
+            )
+            top = max(top, new[k])
+        norm = 0.0
+        for k in range(n):
+            new[k] = np.exp(new[k] - top)
+            norm += new[k]
+        for k in range(n):
+            new[k] /= norm
             step = new[k] - q[i, k]
             change = max(change, abs(step))
             inside[group, k] += step
@@ -683,33 +574,8 @@ def _update_in_turn(
 
 
 @kernel
-def _update_together(
-    q: Floats,
-    u: Floats,
-    links: ByGroup,
-    strength: float,
-    at: Codes,
-    inside: Floats,
-    across: Floats,
-) -> float:
-    n = q.shape[1]
-    new = np.empty(n)
-    change = 0.0
-    for a in at:  # the sums are those before the update, so that no task sees another's new q
-        i = links.task[a]
-        group = links.group[a]
-        _infer(q[i], u[i], links.pull, strength, inside[group], across[group], new)
-        for k in range(n):
-            change = max(change, abs(new[k] - q[i, k]))
-            q[i, k] = new[k]
-    return change
-
-
-@kernel
-def _infer(
-    q: Floats, u: Floats, pull: float, strength: float, inside: Floats, across: Floats, new: Floats
-) -> None:
-    """Set the new q of one task by its score and the field of its links: [eq:link-update]."""
-    for k in range(len(q)):
-        new[k] = u[k] + strength * (pull * (inside[k] - q[k]) + across[k])
-    _softmax(new, new)
+def _tell_neighbours(links: ByGroup, group: int, step: Floats, across: Floats) -> None:
+    """Add what the members of a group say, or by how much that moved, to its neighbours."""
+    for e in range(links.start[group], links.start[group + 1]):
+        for k in range(len(step)):
+            across[links.other[e], k] += links.weight[e] * step[k]

@@ -40,10 +40,9 @@ import numpy as np
 from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import fused_kernel, kernel, summing_kernel
 from tiebreak.kernels.layout import (
+    AWAY,
     FREE,
     KNOWN,
-    LINKED,
-    POOLED,
     ByTask,
     Floats,
     Mask,
@@ -60,9 +59,7 @@ TASKS_PER_BLOCK = 128  # the product of as many norms does not overflow
 NUMBERS_PER_BLOCK = 4096  # with many classes: a block stays in the nearest cache
 NO_FLOATS = np.empty(0)
 ONE = np.uint64(1)
-SCORE = 1  # what a pass does
-COUNT = 2
-ROLES = (np.int8(FREE), np.int8(KNOWN), np.int8(LINKED))
+ROLES = (np.int8(FREE), np.int8(KNOWN))
 
 # e^r for |r| ≤ ln 2 / 2 by a Chebyshev series, off by less than 1e-17.
 C2 = 0.5000000000000019
@@ -87,32 +84,31 @@ EXP_IS_ZERO = -708.0  # below, e^x is no normal number: it counts as 0
 
 def sweep_tasks(
     q: Floats,
-    u: Floats,
     tasks: ByTask,
     log_prior: Floats,
     log_table: Floats,
     n_threads: int = 1,
 ) -> Swept:
-    """Update the free tasks, score the linked ones, and count: see `numpy_sweep.sweep_tasks`."""
+    """Update the free tasks, and count: see `numpy_sweep.sweep_tasks`."""
     logs = log_prior, np.ascontiguousarray(log_table)
-    return _pass(SCORE | COUNT, q, u, tasks, tasks.role, logs, NO_FLOATS, n_threads)
+    return _pass(q, tasks, tasks.role, logs, n_threads)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
     """Return Σ weight · q by code and Σ q over tasks: see `numpy_sweep.tally`."""
-    role = np.where(chosen, np.int8(KNOWN), np.int8(POOLED))
+    role = np.where(chosen, np.int8(KNOWN), np.int8(AWAY))
     q = np.ascontiguousarray(q)
     no_logs = np.empty(q.shape[1]), np.empty((0, q.shape[1]))
-    counted = _pass(COUNT, q, q[:0], tasks, role, no_logs, NO_FLOATS, n_threads)
+    counted = _pass(q, tasks, role, no_logs, n_threads)
     return counted.counts, counted.totals
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1) -> Floats:
     """Return u of [eq:task-update] for every task: see `numpy_sweep.score_tasks`."""
     score = np.empty((tasks.n_tasks, len(log_prior)))
-    role = np.full(tasks.n_tasks, LINKED, dtype=np.int8)
+    role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
     logs = log_prior, np.ascontiguousarray(log_table)
-    _pass(SCORE, score, score, tasks, role, logs, NO_FLOATS, n_threads)
+    _pass(score, tasks, role, logs, n_threads, counts=False, scores_only=True)
     return score
 
 
@@ -123,26 +119,27 @@ def scaled_probabilities(
     q = np.full((tasks.n_tasks, len(log_prior)), np.nan)  # stays where no class is possible
     role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
     logs = log_prior, np.ascontiguousarray(log_table)
-    _pass(SCORE, q, q[:0], tasks, role, logs, np.ascontiguousarray(scale), n_threads)
+    _pass(q, tasks, role, logs, n_threads, np.ascontiguousarray(scale), counts=False)
     return q
 
 
 def _pass(
-    what: int,
     q: Floats,
-    u: Floats,
     tasks: ByTask,
     role: Roles,
     logs: tuple[Floats, Floats],
-    scale: Floats,
     n_threads: int,
+    scale: Floats = NO_FLOATS,
+    *,
+    counts: bool = True,
+    scores_only: bool = False,
 ) -> Swept:
     """Let each thread pass over chunks of tasks; add up what the chunks found in their order."""
     n_classes = q.shape[1]
     n_chunks = len(tasks.edges) - 1
-    by_code = tasks.by_code if what & COUNT else None
-    n_counted = tasks.n_codes if what & COUNT and by_code is None else 0
-    counts = _zeros(n_chunks, n_counted, n_classes)
+    by_code = tasks.by_code if counts else None
+    n_counted = tasks.n_codes if counts and by_code is None else 0
+    by_chunk = _zeros(n_chunks, n_counted, n_classes)
     totals = np.zeros((n_chunks, n_classes))
     figures = np.zeros((n_chunks, 2))  # change and entropy
     sweep = sweep_for(n_classes)
@@ -150,15 +147,15 @@ def _pass(
 
     def work(c: int) -> None:
         low, high = tasks.edges[c : c + 2]
-        sums = counts[c], totals[c], figures[c]
-        sweep(what, low, high, q, u, role, scale, *columns, *logs, *sums)
+        sums = by_chunk[c], totals[c], figures[c]
+        sweep(scores_only, low, high, q, role, scale, *columns, *logs, *sums)
 
     for_each(work, n_chunks, n_threads)
     if by_code is None:
-        counted = _sum_in_order(counts)
+        counted = _sum_in_order(by_chunk)
     else:
         counted = np.zeros((tasks.n_codes, n_classes))
-        is_counted = (role == FREE) | (role == KNOWN)
+        is_counted = role != AWAY
         given = by_code.start, by_code.task, by_code.weight, tasks.rounder, is_counted, q, counted
         count = count_by_code_for(n_classes)
         edges = by_code.edges
@@ -344,11 +341,11 @@ def take_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
 
 
 @kernel
-def put_columns(score: Floats, listed: Offsets, m: int, u: Floats) -> None:
-    """Set the rows of u of linked tasks."""
+def put_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
+    """Set rows of q to scores."""
     for t in range(m):
         for k in range(score.shape[0]):
-            u[listed[t], k] = score[k, t]
+            q[listed[t], k] = score[k, t]
 
 
 # -- what is written out for a number of classes ---------------------------------------------------
@@ -401,7 +398,7 @@ def count_codes_{n}(k, low, high, start, task, weight, rounder, chosen, q, count
 
 SWEEP = """
 def sweep_{name}(
-    what, low, high, q, u, role, scale,
+    scores_only, low, high, q, role, scale,
     start, code, weight, rounder, log_prior, log_table, counts, totals, figures,
 ):
     n = q.shape[1]
@@ -419,12 +416,11 @@ def sweep_{name}(
             n_left -= m
             if m == 0:
                 continue
-            if what & SCORE:
-                <score_{n}({k}, {of_tasks}, log_prior, log_table, score)>
-            if wanted == LINKED:
-                put_{layout}(score, listed, m, u)
-                continue
             if wanted == FREE:
+                <score_{n}({k}, {of_tasks}, log_prior, log_table, score)>
+                if scores_only:
+                    put_{layout}(score, listed, m, q)
+                    continue
                 entropy += {infer}
             else:
                 {take}

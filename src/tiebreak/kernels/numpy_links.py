@@ -19,7 +19,6 @@ __all__ = [
     "decode_greedily",
     "eliminate",
     "expected_score",
-    "group_sums",
     "link_field",
     "link_term",
     "pass_messages",
@@ -27,12 +26,15 @@ __all__ = [
     "update_together",
 ]
 
+LOWEST_SCORE = -1e300  # in the place of −∞, which times 0 is no number
+
+
 # -- messages --------------------------------------------------------------------------------------
 
 
 def expected_score(belief: Floats, scores: Floats, n_threads: int = 1) -> float:
     """Return Σ ⟨belief, score⟩ over nodes; impossible classes add nothing."""
-    return float((belief * np.where(belief > 0.0, scores, 0.0)).sum())
+    return float(np.vdot(belief, np.maximum(scores, LOWEST_SCORE)))
 
 
 def pass_messages(
@@ -288,14 +290,15 @@ def _marginal(table: Floats, places: list[int], add: np.ufunc) -> Floats:
 # -- mean field ------------------------------------------------------------------------------------
 
 
-def group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
+def _group_sums(q: Floats, links: ByGroup) -> tuple[Floats, Floats]:
     """Return S_A, the sum of q over each group, and X_A = Σ_B w_AB S_B, both (n_groups, K)."""
-    n_classes = q.shape[1]
-    inside = np.zeros((links.n_groups, n_classes))
-    np.add.at(inside, links.group, q[links.task])
-    across = np.zeros((links.n_groups, n_classes))
-    group = np.repeat(np.arange(links.n_groups), np.diff(links.start))
-    np.add.at(across, group, links.weight[:, None] * inside[links.other])
+    end = np.repeat(np.arange(links.n_groups), np.diff(links.start))
+    inside = np.empty((links.n_groups, q.shape[1]))
+    across = np.empty_like(inside)
+    for k, column in enumerate(q.T):
+        inside[:, k] = np.bincount(links.group, column[links.task], links.n_groups)
+        sent = links.weight * inside[links.other, k]
+        across[:, k] = np.bincount(end, sent, links.n_groups)
     return inside, across
 
 
@@ -306,13 +309,13 @@ def link_field(q: Floats, links: ByGroup) -> Floats:
 
         f_i = pull · (S_A − q_i) + Σ_B w_AB S_B
     """
-    inside, across = group_sums(q, links)
+    inside, across = _group_sums(q, links)
     return links.pull * (inside[links.group] - q[links.task]) + across[links.group]
 
 
 def link_term(q: Floats, links: ByGroup) -> float:
     """Return Σ w_ij ⟨q_i, q_j⟩ over all closed links, each once: [eq:link-term]."""
-    inside, across = group_sums(q, links)
+    inside, across = _group_sums(q, links)
     within = (inside**2).sum() - (q[links.task] ** 2).sum()
     return float(0.5 * (links.pull * within + (inside * across).sum()))
 
@@ -345,7 +348,7 @@ def update_in_turn(q: Floats, u: Floats, links: ByGroup, strength: float, order:
     order
         Positions in `links.task`, in the order of their turns; known tasks are left out.
     """
-    inside, across = group_sums(q, links)
+    inside, across = _group_sums(q, links)
     sent = inside.copy()  # what the neighbours of each group last took into account
     change = 0.0
     current = -1

@@ -28,13 +28,12 @@ MANY_CLASSES = 32  # from here on, a product of matrices is faster than a sum by
 
 def sweep_tasks(
     q: Floats,
-    u: Floats,
     tasks: ByTask,
     log_prior: Floats,
     log_table: Floats,
     n_threads: int = 1,
 ) -> Swept:
-    """Update the free tasks, score the linked ones, and count what free and known ones say.
+    """Update the free tasks, and count what free and known ones say.
 
     Implements [eq:task-update], (w, l) over the responses on task i, each times its weight if any:
 
@@ -46,15 +45,10 @@ def sweep_tasks(
     ----------
     q
         (n_tasks, n_classes), rows sum to 1. Rows of free tasks are overwritten.
-    u
-        (n_tasks, n_classes), or (0, n_classes) when no task is linked. Rows of linked tasks are
-        overwritten with their scores.
     log_prior, log_table
         E[log π], (n_classes,), and E[log θ], (n_codes, truth).
     """
     score = score_tasks(tasks, log_prior, log_table)
-    if len(u):
-        u[:] = score
     free = tasks.role == FREE
     top = score.max(axis=1, keepdims=True, initial=-np.inf)
     free &= np.isfinite(top[:, 0])  # no class is left after underflow: keep the former q
@@ -63,8 +57,8 @@ def sweep_tasks(
         new /= new.sum(axis=1, keepdims=True)
     change = float(np.abs(new[free] - q[free]).max(initial=0.0))
     q[free] = new[free]
-    counts, totals = tally(q, tasks, tasks.is_counted)
-    return Swept(counts, totals, change, entropy(q[tasks.role == FREE]))
+    sums = tally(q, tasks, tasks.is_counted)
+    return Swept(*sums, change, entropy(q[tasks.role == FREE]))
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1) -> Floats:

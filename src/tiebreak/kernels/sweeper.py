@@ -1,8 +1,8 @@
 """Sweepers: where sweeps run, and who owns responses and q between them.
 
 A backend opens a sweeper on laid-out responses and a start of q; from then on q is the sweeper's.
-Here both lie in this process's memory. A sweeper elsewhere (a GPU, a cluster) has the same methods
-and keeps q there, so that only tables go in and sums come out.
+Here both lie in this process's memory. A sweeper of a GPU, or of shards, has the same methods and
+keeps q there, so that only tables go in and sums come out. Sums of several add up.
 """
 
 from __future__ import annotations
@@ -21,101 +21,56 @@ Logs = tuple[Floats, Floats]  # the expected logs: of the class prior, and the t
 class Sweeper(Protocol):
     """Owns the responses and q between sweeps."""
 
-    @property
-    def tasks(self) -> ByTask:
-        """The responses by task, with the role of each task."""
-
-    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
-        """Update the free tasks, and return what they and the known ones say.
-
-        Rows of linked tasks in `scores` are overwritten with their scores.
-        """
+    def sweep(self, logs: Logs) -> Swept:
+        """Update the free rows, and return what they and the known ones imply."""
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
+        """Return Σ q by code and over tasks, of the chosen rows; None: of all."""
 
     def entropy(self) -> float:
-        """Return Σ H(q) over the free tasks."""
+        """Return Σ H(q) over the free rows."""
 
     def q(self) -> Floats:
-        """Return q, (n_tasks, n_states); on this machine the very array that sweeps overwrite."""
+        """Return q, (n_rows, n_states); on this machine the very array that sweeps overwrite."""
+
+    # What follows is for sweepers that are not in this process's memory; others inherit it.
 
     def close(self) -> None:
         """Give back what the sweeper holds."""
+        return
 
-    def elsewhere(self) -> Any:
-        """Return where q of tasks on other machines stands; None: all tasks are here."""
+    def remote(self) -> Any:
+        """Return where q of rows on other machines stands; None: all rows are here."""
+        return None
 
-    def go_to(self, elsewhere: Any) -> None:
-        """Put q of tasks on other machines to where `elsewhere` said that it stood."""
+    def go_to(self, remote: Any) -> None:
+        """Put q of rows on other machines to where `remote` said that it stood."""
+        return
 
     def watch(self, bound: float) -> None:
         """Be told the bound after each sweep."""
-
-    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> DirichletStep | None:
-        """Return sweeps that keep Dirichlet parameters where q is; None: they are kept here.
-
-        `alpha0`, (n_states,), and `beta0`, (n_workers or 1, answer, state), are the priors.
-        """
-
-
-class DirichletStep(Protocol):
-    """Sweeps whose parameters, α of classes and β of workers, lie where q is."""
-
-    def begin(self, alpha: Floats, beta: Floats) -> tuple[Any, ...]:
-        """Bring parameters there."""
-
-    def end(self, parameters: tuple[Any, ...]) -> tuple[Floats, ...]:
-        """Fetch parameters from there."""
-
-    def __call__(self, parameters: tuple[Any, ...]) -> tuple[tuple[Any, ...], float, float]:
-        """Sweep; return what it implies, the bound there, and the largest change of any q."""
-
-
-class SweepKernels(Protocol):
-    """The kernels that a sweep needs: `reference` says what they mean."""
-
-    def sweep_tasks(
-        self,
-        q: Floats,
-        u: Floats,
-        tasks: ByTask,
-        log_prior: Floats,
-        log_table: Floats,
-        n_threads: int = 1,
-    ) -> Swept:
-        """Update the free tasks, score the linked ones, and count by code."""
-
-    def tally(
-        self, q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1
-    ) -> tuple[Floats, Floats]:
-        """Return Σ weight · q by code and Σ q over tasks, of the chosen tasks."""
-
-
-class AllHere:
-    """Part of a sweeper whose tasks are all on this machine."""
-
-    def elsewhere(self) -> None:
-        """No task is elsewhere."""
         return
 
-    def go_to(self, elsewhere: Any) -> None:
-        """No task is elsewhere: all start where q does."""
+    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> Any:
+        """Return sweeps that keep Dirichlet parameters where q is; None: they are kept here.
 
-    def watch(self, bound: float) -> None:
-        """Nobody asks."""
+        `alpha0`, (n_states,), and `beta0`, (n_workers or 1, answer, state), are the priors. What is
+        returned brings parameters there (`begin`), fetches them (`end`), and when it is called
+        sweeps and returns what that implies, the bound, and the largest change of any q.
+        """
+        return None
 
 
-class HostSweeper(AllHere):
+class HostSweeper(Sweeper):
     """A sweeper in this process's memory, on the kernels of one backend.
 
-    `copies` says for how many tasks each row of `tasks` counts, where equal response patterns were
-    made one: (n_tasks,), or None, one each.
+    `copies` says for how many tasks each row counts, where equal response patterns were made one:
+    (n_rows,), or None, one each.
     """
 
     def __init__(
         self,
-        kernels: SweepKernels,
+        kernels: Any,
         tasks: ByTask,
         q: Floats,
         n_threads: int = 1,
@@ -127,32 +82,27 @@ class HostSweeper(AllHere):
         self._n_threads = n_threads
         self._copies = copies
 
-    @property
-    def tasks(self) -> ByTask:
-        """The responses by task."""
-        return self._tasks
-
-    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
-        """Update the free tasks, and return what they and the known ones say: [eq:equal-rows]."""
-        u = self._q[:0] if scores is None else scores
-        swept = self._kernels.sweep_tasks(self._q, u, self._tasks, *logs, self._n_threads)
+    def sweep(self, logs: Logs) -> Swept:
+        """Update the free rows, and return what they and the known ones imply: [eq:equal-rows]."""
+        swept: Swept = self._kernels.sweep_tasks(self._q, self._tasks, *logs, self._n_threads)
         if self._copies is None:
             return swept
-        counts, totals = self.tally(self._tasks.is_counted)
-        return Swept(counts, totals, swept.change, self.entropy())
+        sums = self.tally(self._tasks.is_counted)
+        return Swept(*sums, swept.change, self.entropy())
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
+        """Return Σ q by code and over tasks, of the chosen rows; None: of all."""
+        q, tasks = self._q, self._tasks
         if chosen is None:
-            chosen = np.ones(self._tasks.n_tasks, dtype=bool)
-        if self._copies is None:
-            return self._kernels.tally(self._q, self._tasks, chosen, self._n_threads)
-        of_all = rounded(self._q, self._tasks.rounder) * self._copies[:, None]
-        tasks = self._tasks._replace(rounder=None)
-        return self._kernels.tally(of_all, tasks, chosen, self._n_threads)
+            chosen = np.ones(tasks.n_tasks, dtype=bool)
+        if self._copies is not None:
+            q = rounded(q, tasks.rounder) * self._copies[:, None]
+            tasks = tasks._replace(rounder=None)
+        sums: tuple[Floats, Floats] = self._kernels.tally(q, tasks, chosen, self._n_threads)
+        return sums
 
     def entropy(self) -> float:
-        """Return Σ H(q) over the free tasks, a million at a time: each takes four rows of q."""
+        """Return Σ H(q) over the free rows, a million at a time: each takes four rows of q."""
         total = 0.0
         for low in range(0, self._tasks.n_tasks, TASKS_AT_ONCE):
             some = slice(low, low + TASKS_AT_ONCE)
@@ -166,10 +116,3 @@ class HostSweeper(AllHere):
     def q(self) -> Floats:
         """Return q: the very array that sweeps overwrite."""
         return self._q
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-    def dirichlet_step(self, alpha0: Floats, beta0: Floats) -> None:
-        """Parameters are kept by the caller, in the same memory."""
-        return

@@ -14,6 +14,7 @@ from __future__ import annotations
 from tiebreak.shards import messages as messages
 from tiebreak.shards.executor import Executor as Executor
 from tiebreak.shards.executor import Serial as Serial
+from tiebreak.shards.executor import executor_of as executor_of
 from tiebreak.shards.fitting import DistributedFit as DistributedFit
 from tiebreak.shards.fitting import fit as fit
 from tiebreak.shards.fitting import predict as predict
@@ -26,6 +27,7 @@ __all__ = [
     "FitProgress",
     "LabelFiles",
     "Serial",
+    "executor_of",
     "fit",
     "predict",
 ]

@@ -20,7 +20,9 @@ Item = tuple[Any, ...]  # str of its first part names the shard in messages
 class Executor(Protocol):
     """Runs tasks on shards."""
 
-    n_lost: int  # processes that died on the way
+    @property
+    def n_lost(self) -> int:
+        """How many processes died on the way."""
 
     def share(self, task: Callable[[list[Item]], Result], items: Sequence[Item]) -> list[Result]:
         """Deal the items to processes, call the task on each deal, return what came out.
@@ -46,6 +48,15 @@ class Serial:
     def everywhere(self, task: Callable[..., object], *arguments: Any) -> None:
         """Call the task."""
         task(*arguments)
+
+
+def executor_of(client: Any) -> Executor:
+    """Return what works on the cluster of a `distributed.Client`; None: in this process."""
+    if client is None:
+        return Serial()
+    from tiebreak.shards.dask import DaskExecutor
+
+    return DaskExecutor(client)
 
 
 def each(

@@ -45,7 +45,7 @@ from tiebreak.life.predict import knowledge_of, ready_to_send
 from tiebreak.life.update import Carried, drop_tasks
 from tiebreak.options import MeanFieldOptions
 from tiebreak.shards import units, write
-from tiebreak.shards.executor import Executor, Serial, each
+from tiebreak.shards.executor import Executor, Serial, each, executor_of
 from tiebreak.shards.join import JoinedCrowd, gather_named, join
 from tiebreak.shards.sources import Look, ReadOptions, naming, read_shards
 from tiebreak.shards.sweeper import FitProgress, Shards
@@ -253,15 +253,6 @@ def predict_shard(one: Look, model: Estimator, folder: str, probabilities: bool)
         file = Path(folder) / f"labels-{one.shard.number:05d}.parquet"
         tables.write_labels(file, labels, probabilities=probabilities)
     return len(labels)
-
-
-def executor_of(client: Any) -> Executor:
-    """Return what works on the cluster of a client; None: in this process."""
-    if client is None:
-        return Serial()
-    from tiebreak.shards.dask import DaskExecutor
-
-    return DaskExecutor(client)
 
 
 # -- before the work -------------------------------------------------------------------------------

@@ -16,14 +16,23 @@ from collections.abc import Iterator
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tiebreak import tables
 from tiebreak.data import Builder, ids
 from tiebreak.data.ids import Ids, hash_ids
-from tiebreak.errors import FileError, InputError, InputNote, TiebreakError, note, sentence
+from tiebreak.errors import (
+    Coded,
+    FileError,
+    InputError,
+    InputNote,
+    TiebreakError,
+    note,
+    sentence,
+    warn,
+)
 from tiebreak.kernels.contract import COMPILED_ROWS, load_compiled_early
 from tiebreak.kernels.layout import weights_or_ones
 from tiebreak.shards.executor import Executor, each
@@ -33,6 +42,8 @@ from tiebreak.tables.write import open_folder
 
 BUCKET_TASKS = 1 << 22  # hashes compared at a time
 SHOWN_NOTES = 5
+
+CodedT = TypeVar("CodedT", bound=Coded)
 
 
 class ReadOptions(NamedTuple):
@@ -65,7 +76,7 @@ class Look(NamedTuple):
     is_class_ordered: bool
     span: tuple[Any, Any] | None  # the first and the last task id, where ids have an order
     seal: int  # of what the folder says of itself, checksums included
-    notes: tuple[str, ...]
+    notes: tuple[InputNote, ...]
 
     def __str__(self) -> str:
         return str(self.shard)
@@ -78,13 +89,18 @@ def naming(shard: Shard | Look) -> Iterator[None]:
     try:
         yield
     except TiebreakError as error:
-        named = type(error)(f"{where}: {error}")
-        named.code, named.fields = error.code, error.fields | {"shard": str(shard)}
-        raise named from None
+        raise _placed(error, where, shard) from None
     except MemoryError:
         raise MemoryError(sentence("shard-memory", {"where": where})) from None
     except OSError as error:
         raise FileError("shard-unreadable", where=where, reason=error.strerror or error) from None
+
+
+def _placed(told: CodedT, where: str, shard: Shard | Look) -> CodedT:
+    """Return an error or a note that names its shard; its code and fields stay."""
+    made = type(told)(f"{where}: {told}")
+    made.code, made.fields = told.code, told.fields | {"shard": str(shard)}
+    return made
 
 
 def find_shards(source: Any) -> list[Shard]:
@@ -101,9 +117,9 @@ def read_shards(executor: Executor, source: Any, options: ReadOptions, folder: P
     looks = _look_at(executor, shards, options, folder)
     if len(looks) < len(shards):
         note("shards-empty", n=len(shards) - len(looks), n_shards=len(shards))
-    notes = [text for one in looks for text in one.notes]
-    for text in notes[:SHOWN_NOTES]:
-        note(text)
+    notes = [told for one in looks for told in one.notes]
+    for told in notes[:SHOWN_NOTES]:
+        warn(told, InputNote)
     if len(notes) > SHOWN_NOTES:
         note("more-notes-on-shards", n=len(notes) - SHOWN_NOTES)
     if not looks:
@@ -138,7 +154,7 @@ def look(shard: Shard, options: ReadOptions, folder: str) -> Look | None:
         crowd = read_packed(path)
         if not crowd.n_tasks:
             return None
-        notes = [str(each.message) for each in caught if issubclass(each.category, InputNote)]
+        notes = [each.message for each in caught if isinstance(each.message, InputNote)]
         return Look(
             shard,
             path,
@@ -149,7 +165,10 @@ def look(shard: Shard, options: ReadOptions, folder: str) -> Look | None:
             crowd.is_class_ordered,
             ids.span(crowd.tasks),
             zlib.crc32((Path(path) / ABOUT).read_bytes()),
-            tuple(text if shard.path in text else f"{shard.path}: {text}" for text in notes),
+            tuple(
+                told if shard.path in str(told) else _placed(told, shard.path, shard)
+                for told in notes
+            ),
         )
 
 

@@ -154,36 +154,36 @@ class ShardSweeper(HostSweeper):
 
     def __init__(self, shards: Shards, *here: Any) -> None:
         super().__init__(*here)
-        self._shards = shards
+        self.shards = shards
         shards.state = shards.start
 
-    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
+    def sweep(self, logs: Logs) -> Swept:
         """Sweep the shards, then the driver's own tasks."""
-        others = self._shards.sweep(logs)
-        return _plus(others, super().sweep(logs, scores)) if self.tasks.n_tasks else others
+        others = self.shards.sweep(logs)
+        return _plus(others, super().sweep(logs)) if len(self.q()) else others
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
         """Return Σ q by code and over tasks; those chosen are the driver's own."""
         counts, totals = super().tally(chosen)
         if chosen is not None:
             return counts, totals
-        return _plus(self._shards.sums(), Swept(counts, totals, 0.0, 0.0))[:2]
+        return _plus(self.shards.sums(), Swept(counts, totals, 0.0, 0.0))[:2]
 
     def entropy(self) -> float:
         """Return Σ H(q) over all free tasks."""
-        return self._shards.sums().entropy + super().entropy()
+        return self.shards.sums().entropy + super().entropy()
 
-    def elsewhere(self) -> Any:
+    def remote(self) -> State:
         """Return the state of the shards, from which another sweeper may go on."""
-        return self._shards.state
+        return self.shards.state
 
-    def go_to(self, elsewhere: State) -> None:
+    def go_to(self, remote: State) -> None:
         """Go on from a state."""
-        self._shards.state = elsewhere
+        self.shards.state = remote
 
     def watch(self, bound: float) -> None:
         """Take note of the bound, to tell it."""
-        self._shards.bound = bound
+        self.shards.bound = bound
 
 
 def _plus(others: Swept, here: Swept) -> Swept:

@@ -26,7 +26,7 @@ from tiebreak.inference.workers import one_class
 from tiebreak.kernels import arrays, layout, reference
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import choose_backend
-from tiebreak.kernels.layout import FREE, POOLED, Codes, Floats, Offsets, Swept
+from tiebreak.kernels.layout import AWAY, FREE, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.shards.executor import own_threads
 from tiebreak.shards.join import named_tasks
@@ -90,7 +90,7 @@ class Part:
         is_same = np.array_equal(rows, np.arange(len(plan.workers)))
         self.rows: Any = slice(None) if is_same else rows  # of its workers among all
         role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
-        role[self.named] = POOLED
+        role[self.named] = AWAY
         n_codes = crowd.n_workers * crowd.n_classes
         self.tasks = layout.lay_out(
             crowd.start, crowd.code, role, n_codes, plan.n_states, crowd.weight

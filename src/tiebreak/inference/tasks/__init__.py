@@ -20,7 +20,7 @@ import numpy as np
 
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.kernels.arrays import entropy, softmax
-from tiebreak.kernels.layout import POOLED, ByTask, Codes, Floats, Roles
+from tiebreak.kernels.layout import AWAY, ByTask, Codes, Floats, Roles
 from tiebreak.kernels.sweeper import Logs
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class OwnRows(NamedTuple):
     def away(self, role: Roles) -> Roles:
         """Return the roles of all rows for a sweeper that leaves these alone."""
         role = role.copy()
-        role[self.at] = POOLED
+        role[self.at] = AWAY
         return role
 
     def is_all(self, problem: Problem) -> bool:

@@ -10,7 +10,7 @@ from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.dirichlet import CudaDirichletStep
 from tiebreak.kernels.cuda.plan import COUNT, ONE, PADS, SCORE, Span
 from tiebreak.kernels.layout import ByTask, Floats, Mask, Swept
-from tiebreak.kernels.sweeper import AllHere, Logs
+from tiebreak.kernels.sweeper import Logs, Sweeper
 
 IMPOSSIBLE = -3e3  # for a log of zero: float32 still tells other states apart beside it
 FREE_SPAN = 0
@@ -18,8 +18,8 @@ KNOWN_SPAN = 1
 EVERYONE = (0, 1, 2)
 
 
-class CudaSweeper(AllHere):
-    """Owns responses and q on the device; a `Sweeper`.
+class CudaSweeper(Sweeper):
+    """Owns responses and q on the device.
 
     `copies` says for how many tasks each row of `tasks` counts; None: one each. What lies on the
     device is open to the other modules of this package: tables `scores` and `log_odds`, `q_there`,
@@ -29,7 +29,7 @@ class CudaSweeper(AllHere):
     def __init__(self, tasks: ByTask, q: Floats, copies: Floats | None = None) -> None:
         cp = device.cupy()
         attributes = cp.cuda.Device().attributes
-        self._tasks = tasks
+        self.tasks = tasks
         self._copies = copies
         self._blocks = int(attributes["MultiProcessorCount"])
         n_states = q.shape[1]
@@ -50,12 +50,7 @@ class CudaSweeper(AllHere):
         self.put(self._here)
         self.n_counted = self.count_ones((FREE_SPAN, KNOWN_SPAN))
 
-    @property
-    def tasks(self) -> ByTask:
-        """The responses by task, with the role of each task."""
-        return self._tasks
-
-    def sweep(self, logs: Logs, scores: Floats | None = None) -> Swept:
+    def sweep(self, logs: Logs) -> Swept:
         """Update the free tasks, and return what they and the known ones say."""
         self.set_logs(logs)
         self.run()
@@ -67,7 +62,7 @@ class CudaSweeper(AllHere):
         change = float(sums[-1:].astype(np.uint32).view(np.float32)[0])
         entropy = float(sums[-2]) / ONE
         if counted is None:
-            shape = (self._tasks.n_codes, self.crowd.n_states)
+            shape = (self.tasks.n_codes, self.crowd.n_states)
             return Swept(np.zeros(shape), np.zeros(shape[1]), change, entropy)
         totals = self._totals(sums, counted.n_tasks)
         return Swept(self._all_columns(counted.by_code), totals, change, entropy)
@@ -129,7 +124,7 @@ class CudaSweeper(AllHere):
         """Return q, (n_tasks, n_states), fetched from the device into the array given at first."""
         crowd = self.crowd
         with device.says_what_did_not_fit():
-            out = device.cupy().empty((self._tasks.n_tasks, crowd.n_states))
+            out = device.cupy().empty((self.tasks.n_tasks, crowd.n_states))
         unpack = device.kernel("unpack", crowd.n_states, crowd.slices.bits)
         n_places = np.uint32(crowd.n_places)
         device.launch(unpack, crowd.n_places, self.q_there, crowd.order, n_places, out)
