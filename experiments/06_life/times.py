@@ -266,7 +266,16 @@ def lines(config: dict[str, Any]) -> dict[str, Any]:
 
 def _pipe(n: int, options: list[str], folder: str) -> resource.struct_rusage:
     """Run the command on n events; return what its process used."""
-    command = [sys.executable, "-m", "tiebreak", "stream", "m.tbm", "--every", "10000", "--quiet"]
+    command = [
+        sys.executable,
+        "-m",
+        "tiebreak",
+        "stream",
+        "m.tbm",
+        "--set",
+        "every=10000",
+        "--quiet",
+    ]
     process = subprocess.Popen(
         [*command, *options], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
     )

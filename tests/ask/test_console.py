@@ -258,7 +258,7 @@ def test_links_without_an_answer_have_a_header(run: Run, folder: Path) -> None:
 
 
 def test_it_ends_at_the_budget(run: Run) -> None:
-    done = run(f"{COMMAND} --budget 2", "sdsdsd")
+    done = run(f"{COMMAND} --set budget=2", "sdsdsd")
     assert "Question 2 of 2" in done.stderr
     assert "The budget is used up." in done.stderr
     assert "2 answers kept" in done.stderr

@@ -93,7 +93,7 @@ def test_a_fit_loads_what_it_was_asked_for(tmp_path: Path) -> None:
     assert "tiebreak.tables.read" in plain
     assert not plain & on_demand
     asked = imported_by(
-        "fuse", "foreign.csv", "--method", "mv", "--abstain-rate", "0", "-o", "labels.csv",
+        "fuse", "foreign.csv", "--method", "mv", "--set", "abstain_rate=0", "-o", "labels.csv",
         cwd=tmp_path,
     )  # fmt: skip
     assert asked & on_demand == on_demand - {cluster}

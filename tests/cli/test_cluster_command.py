@@ -67,11 +67,11 @@ def test_tasks_in_several_shards_are_brought_together(run: Run, shards: Path, fo
     [
         (("--out-of-core",), "name it with -o FOLDER"),
         (("--out-of-core", "--cluster", "local", "-o", "x"), "exclude each other"),
-        (("--resume", "-o", "x"), "needs --cluster or --out-of-core"),
+        (("--set", "resume", "-o", "x"), "needs --cluster or --out-of-core"),
         (("--out-of-core", "-o", "x", "--set", "tasks=t.csv"), "has no --set tasks"),
         (("--out-of-core", "-o", "x", "--method", "gibbs"), "--method vb, ds or mv"),
         (("--out-of-core", "-o", "x", "--method", "auto"), "--method vb, ds or mv"),
-        (("--out-of-core", "-o", "x", "--resume"), "There is no checkpoint"),
+        (("--out-of-core", "-o", "x", "--set", "resume"), "There is no checkpoint"),
         (("--cluster", "local:two", "-o", "x"), "takes a number of processes"),
     ],
 )

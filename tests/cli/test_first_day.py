@@ -177,7 +177,7 @@ def test_task_columns_of_a_wide_table_are_refused_plainly(run: Run, write: Write
     write("r.csv", WIDE)
     done = run("fuse", "r.csv", "--set", "wide", "--set", "task_columns=id,text")
     assert done.exit_code == 2
-    assert "leave task_columns out" in told(done)
+    assert "leave --set task_columns out" in told(done)
 
 
 # What else is named

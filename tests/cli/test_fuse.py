@@ -353,7 +353,7 @@ def test_a_share_is_left_open_and_the_rest_is_promised(run: Run, crowd: simulate
     known = dict(list(crowd.gold.to_dict().items())[:24])
     tb.Gold.from_dict(known).write("some.csv")
     result = run(
-        "fuse", "responses.csv", "--gold", "some.csv", "--abstain-rate", "0.25",
+        "fuse", "responses.csv", "--gold", "some.csv", "--set", "abstain_rate=0.25",
         "-o", "labels.csv", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -383,7 +383,9 @@ def test_nothing_is_promised_where_nothing_is_decided(
 def test_a_promise_by_probabilities_that_nobody_scaled_says_so(
     run: Run, crowd: simulate.Crowd
 ) -> None:
-    result = run("fuse", "responses.csv", "--abstain-rate", "0", "--method", "mv", "-o", "l.csv")
+    result = run(
+        "fuse", "responses.csv", "--set", "abstain_rate=0", "--method", "mv", "-o", "l.csv"
+    )
     assert result.exit_code == 0
     assert "promised, if its probabilities are right: " in result.stderr
 
@@ -391,7 +393,7 @@ def test_a_promise_by_probabilities_that_nobody_scaled_says_so(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--abstain-rate", "1"), "--abstain-rate must be from 0 to below 1"),
+        (("--set", "abstain_rate=1"), "--set abstain_rate must be from 0 to below 1"),
         (("--cost-matrix", "nothing.csv"), "nothing.csv"),
         (("--cost-matrix", "wrong.csv"), "no row for"),
     ],

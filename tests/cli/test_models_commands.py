@@ -106,7 +106,7 @@ def test_stream_reads_events_and_tells_labels(run: Run, vb_model: str) -> None:
     ]
     lines = [json.dumps(row) for row in rows]
     lines.insert(3, "{broken")
-    result = run("stream", vb_model, "--every", "60", stdin="\n".join(lines) + "\n")
+    result = run("stream", vb_model, "--set", "every=60", stdin="\n".join(lines) + "\n")
     assert result.exit_code == 0, result.stderr
     assert "line 4: This is not JSON" in result.stderr
     assert json.loads(result.stdout.splitlines()[-1]) == {"done": len(rows) - 1}

@@ -147,7 +147,7 @@ def update_pairs(folder: Path, n_pairs: int, found: Counter[str], *, stream: boo
         return lambda _: run("update", model, str(folder / f"{name}.csv"), *patient)
 
     def streaming(_: int) -> None:
-        run("stream", model, "--every", "7", *patient, stdin=events)
+        run("stream", model, "--set", "every=7", *patient, stdin=events)
 
     writers = [Writer(updating("one")), Writer(streaming if stream else updating("two"))]
     for number in range(n_pairs):

@@ -214,7 +214,7 @@ def downloads_equal_fuse(view: Any, folder: Path, follow: Press) -> None:
 
 
 def test_by_keyboard_alone_from_opening_to_the_labels(chromium: Any, tmp_path: Path) -> None:
-    options = ("--budget", str(BUDGET), "--kinds", "label")
+    options = ("--set", f"budget={BUDGET}", "--kinds", "label")
     with job(tmp_path, *options) as server, opened(chromium, server) as (view, heard):
         walk(view, by_keyboard)
         downloads_equal_fuse(view, tmp_path, follow_by_keyboard)
@@ -223,7 +223,7 @@ def test_by_keyboard_alone_from_opening_to_the_labels(chromium: Any, tmp_path: P
 
 def test_by_touch_at_the_size_of_a_phone(chromium: Any, tmp_path: Path) -> None:
     phone: dict[str, Any] = {"size": PHONE, "has_touch": True, "is_mobile": True}
-    options = ("--budget", str(BUDGET), "--kinds", "label")
+    options = ("--set", f"budget={BUDGET}", "--kinds", "label")
     with job(tmp_path, *options) as server, opened(chromium, server, **phone) as (view, heard):
         walk(view, by_touch)
         downloads_equal_fuse(view, tmp_path, follow_by_touch)
@@ -247,7 +247,7 @@ def test_axe_finds_no_barrier_in_any_view(
     chromium: Any, tmp_path: Path, scheme: str, size: Any
 ) -> None:
     options: dict[str, Any] = {"size": size, "scheme": scheme, "bypass_csp": True}
-    with job(tmp_path, "--budget", str(BUDGET), "--set", "target=1") as server:
+    with job(tmp_path, "--set", f"budget={BUDGET}", "--set", "target=1") as server:
         with opened(chromium, server, "", **options) as (view, _):
             assert browser.violations(view) == []
         with opened(chromium, server, "ann", **options) as (view, _):

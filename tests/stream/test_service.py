@@ -225,7 +225,7 @@ def test_fifty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
 def test_sigterm_saves(tmp_path: Path) -> None:
     rows = shuffled(crowd().responses)
     process = subprocess.Popen(
-        [sys.executable, "-m", "tiebreak", "stream", "m.tbm", "--every", "10"],
+        [sys.executable, "-m", "tiebreak", "stream", "m.tbm", "--set", "every=10"],
         cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None

@@ -10,24 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from tiebreak.cli import options
 from tiebreak.cli.convert import Tool
-from tiebreak.cli.options import (
-    ColumnsOption,
-    GoldOption,
-    LinksOption,
-    OptionValues,
-    ResponsesArgument,
-    SetOption,
-    TextsOption,
-    check_files,
-    read_inputs,
-    reading_options,
-    require,
-    split_list,
-    texts_of_export,
-)
+from tiebreak.cli.options import CommandInputs, flag, option, require, split_list
 from tiebreak.cli.output import STANDARD, print_message, say, stages, wrote
 from tiebreak.errors import FileError, OptionError
 from tiebreak.wording import counted
@@ -37,104 +22,80 @@ if TYPE_CHECKING:
     from tiebreak.selection import Offers, Pairs
 
 # Options of `tb.ask.Desk` that --set reaches; those of questions hold for --list, too.
-OF_QUESTIONS = ("among", "strategy", "costs", "link_error", "random_state")
+OF_QUESTIONS = ("strategy", "costs", "link_error", "random_state")
 OF_DESK = (
     *OF_QUESTIONS,
-    *("target", "stop_when_worth_less_than", "batch", "wording", "class_texts", "lease"),
+    *("budget", "target", "stop_when_worth_less_than", "batch", "wording", "class_texts", "lease"),
 )
-
-SessionOption = Annotated[
-    str | None, typer.Option(help="Keep answers in this file; made if not there.", metavar="FILE")
-]
-KindsOption = Annotated[
-    str | None,
-    typer.Option("--kinds", help="What may be asked: same, label, is, vote.", metavar="A,B,…"),
-]
-BudgetOption = Annotated[
-    int | None,
-    typer.Option(help="Stop after so many answers, all runs counted.", metavar="N", min=0),
-]
 
 
 def ask(
-    responses: ResponsesArgument,
-    session: SessionOption = None,
-    links: LinksOption = None,
-    gold: GoldOption = None,
-    texts: TextsOption = None,
-    kinds: KindsOption = None,
-    budget: BudgetOption = None,
-    who: Annotated[
-        str, typer.Option(help="The name of the person who answers.", metavar="NAME")
-    ] = "me",
+    responses: options.Responses,
+    session: Annotated[
+        str | None, option("FILE", "Keep answers in this file; made if not there.")
+    ] = None,
+    links: options.Links = None,
+    gold: options.Gold = None,
+    texts: options.Texts = None,
+    kinds: Annotated[
+        str | None, option("A,B,…", "What may be asked: same, label, is, vote.")
+    ] = None,
+    who: Annotated[str, option("NAME", "The name of the person who answers.")] = "me",
     out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", help="Write labels, or the list, here.", metavar="FILE"),
+        str | None, option("FILE", "Write labels, or the list, here.", "-o", "--out")
     ] = None,
-    links_out: Annotated[
-        str | None, typer.Option(help="Write the answers as links here.", metavar="FILE")
-    ] = None,
+    links_out: Annotated[str | None, option("FILE", "Write the answers as links here.")] = None,
     labels_out: Annotated[
-        str | None, typer.Option(help="Write the labels that were given here.", metavar="FILE")
+        str | None, option("FILE", "Write the labels that were given here.")
     ] = None,
     n_listed: Annotated[
-        int | None,
-        typer.Option("--list", help="List N questions to ask, and ask nobody.", metavar="N", min=0),
+        int | None, option("N", "List N questions to ask, and ask nobody.", "--list", min=0)
     ] = None,
     to: Tool = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
+    as_json: Annotated[bool, flag("--json", "Print the list as JSON.")] = False,
+    columns: options.Columns = None,
+    given: options.Set = None,
 ) -> None:
     """Ask in the terminal, best question first, or list what to ask.
 
     One key per answer, kept at once; the same command goes on where it ended. A list is a table of
     left, right and gain (how many labels the answer should correct); with --kinds also kind, task,
     class, worker, cost and worth (gain for one unit of cost). --set reaches the options of
-    tb.ask.Desk: wording, target, costs, strategy, link_error and others.
+    tb.ask.Desk: budget, target, wording, costs, strategy, link_error and others.
     """
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    options = settings.take(OF_DESK if n_listed is None else OF_QUESTIONS)
-    settings.finish()
-    names = {"links": links, "gold": gold, "texts": texts, "among": options.pop("among", None)}
+    inputs = CommandInputs(responses, columns, given, links=links, gold=gold, texts=texts)
     if n_listed is not None:
-        for flag, value in {"--session": session, "--links-out": links_out}.items():
+        inputs.files["among"] = inputs.take("among").get("among")
+        chosen = inputs.take_last(*OF_QUESTIONS)
+        for name, value in {"--session": session, "--links-out": links_out}.items():
             if value:
-                raise OptionError("options-exclude", one=flag, other="--list")
+                raise OptionError("options-exclude", one=name, other="--list")
         require("--texts", texts, "--to: for which tool?", to)
         out = out or STANDARD
-        reads = (responses, *names.values(), reading.get("tasks"))
-        check_files(reads, (out,), are_tables=not (as_json or to))
+        inputs.check(out, are_tables=not (as_json or to))
         with stages("reading and fitting"):
-            inputs = read_inputs(responses, columns, reading, names)
-            kinds_given = None if kinds is None else split_list(kinds)
-            found = list_questions(
-                inputs.responses, n_listed, kinds_given, inputs=inputs, options=options
-            )
-        write_list(out, found, to, inputs, as_json=as_json)
+            read = inputs.read()
+            asked = None if kinds is None else split_list(kinds)
+            found = list_questions(read.responses, n_listed, asked, inputs=read, options=chosen)
+        write_list(out, found, to, read, as_json=as_json)
         what = "pairs" if kinds is None else "questions"
         worth = f"worth about {sum(row.gain for row in found):.2g} labels"
-        say(f"{len(found):,} {what}, {worth}{': ' if wrote((out,)) else ''}{wrote((out,))}")
+        written = wrote((out,))
+        say(f"{len(found):,} {what}, {worth}{': ' if written else ''}{written}")
         return
     require("--to", to, "--list N", False)
     require("--json", as_json, "--list N", False)
     if session is None:
         raise OptionError("session-or-list")
-    reads = _files(responses, names, reading, options, "Standard input is for keys here")
-    check_files((*reads, session), (links_out, labels_out, out))
+    settings = desk_options(inputs, kinds, "Standard input is for keys here")
+    inputs.check(links_out, labels_out, out, also=(session, settings.get("class_texts")))
     # Keys from a pipe come at once: fits are made in turn then, and the same keys give the same.
     has_a_person = sys.stdin.isatty()
     with stages("reading"):
-        shown = None if texts else texts_of_export(responses)
-        inputs = read_inputs(responses, columns, reading, names)
-        desk = open_desk(
-            session,
-            inputs,
-            shown or inputs.texts,
-            kinds,
-            options | {"budget": budget, "background": has_a_person, "only": who},
-        )
+        shown = None if texts else inputs.texts_of_export()
+        read = inputs.read()
+        settings |= {"background": has_a_person, "only": who}
+        desk = open_desk(session, read, shown or read.texts, settings)
     with desk, desk.session(who) as opened:
         _converse(opened, session)
         _write_answers(opened, links_out, labels_out, out)
@@ -230,40 +191,21 @@ def question_columns(found: Pairs | Offers) -> dict[str, list[object]]:
     return {name: each for name, each in split.items() if any(v is not None for v in each)}
 
 
-def _files(
-    responses: list[str],
-    names: dict[str, str | None],
-    reading: dict[str, Any],
-    options: dict[str, Any],
-    why: str,
-) -> tuple[str | list[str] | None, ...]:
-    """Return the files to read; none can be standard input, and `why` says why."""
-    reads = (*names.values(), reading.get("tasks"), options.get("class_texts"))
-    if STANDARD in (*responses, *reads):
+def desk_options(inputs: CommandInputs, kinds: str | None, why: str) -> dict[str, Any]:
+    """Return the options of a desk; its files are named, and `why` says why none can be '-'."""
+    inputs.files["among"] = inputs.take("among").get("among")
+    chosen = inputs.take_last(*OF_DESK)
+    if STANDARD in (*inputs.responses, *inputs.files.values(), chosen.get("class_texts")):
         raise OptionError("stdin-not-here", why=why)
-    return (responses, *reads)
+    return chosen | {"kinds": None if kinds is None else tuple(split_list(kinds))}
 
 
-def open_desk(
-    session: str,
-    inputs: SimpleNamespace,
-    texts: Any,
-    kinds: str | None,
-    options: dict[str, Any],
-) -> Desk:
+def open_desk(session: str, read: SimpleNamespace, texts: Any, settings: dict[str, Any]) -> Desk:
     """Open the desk at which people answer."""
     from tiebreak.ask import Desk
 
-    return Desk(
-        session,
-        inputs.responses,
-        links=inputs.links,
-        gold=inputs.gold,
-        texts=texts,
-        among=inputs.among,
-        kinds=None if kinds is None else tuple(split_list(kinds)),
-        **options,
-    )
+    given = {"links": read.links, "gold": read.gold, "texts": texts, "among": read.among}
+    return Desk(session, read.responses, **given, **settings)
 
 
 def _converse(session: Session, name: str) -> None:
@@ -309,70 +251,47 @@ def _write_answers(
 
 
 def serve(
-    responses: ResponsesArgument,
-    session: Annotated[
-        str, typer.Option(help="Keep answers in this file; made if not there.", metavar="FILE")
-    ],
-    links: LinksOption = None,
-    gold: GoldOption = None,
+    responses: options.Responses,
+    session: Annotated[str, option("FILE", "Keep answers in this file; made if not there.")],
+    links: options.Links = None,
+    gold: options.Gold = None,
     texts: Annotated[
-        str | None,
-        typer.Option(help="Table of task and text, markdown, image or audio.", metavar="FILE"),
+        str | None, option("FILE", "Table of task and text, markdown, image or audio.")
     ] = None,
-    media: Annotated[
-        str | None, typer.Option(help="Folder of the images and sounds.", metavar="DIR")
-    ] = None,
+    media: Annotated[str | None, option("DIR", "Folder of the images and sounds.")] = None,
     guidelines: Annotated[
-        str | None,
-        typer.Option(help="Guidelines for the people who answer, in Markdown.", metavar="FILE"),
+        str | None, option("FILE", "Guidelines for the people who answer, in Markdown.")
     ] = None,
-    kinds: Annotated[
-        str | None, typer.Option(help="What may be asked: same, label, is.", metavar="A,B,…")
-    ] = None,
-    budget: BudgetOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
+    kinds: Annotated[str | None, option("A,B,…", "What may be asked: same, label, is.")] = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let browsers fetch images from https addresses.")
+        bool, flag("--allow-remote", "Let browsers fetch images from https addresses.")
     ] = False,
     show_why: Annotated[
-        bool,
-        typer.Option(
-            "--show-why", help="Let invited people see votes, who gave them, and probabilities."
-        ),
+        bool, flag("--show-why", "Let invited people see votes, who gave them, and probabilities.")
     ] = False,
-    open_browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in a browser here.")
-    ] = False,
+    open_browser: Annotated[bool, flag("--open", "Open the page in a browser here.")] = False,
     host: Annotated[
-        str, typer.Option(help="Address to listen at; others need --token.", metavar="ADDRESS")
+        str, option("ADDRESS", "Address to listen at; others need --token.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(help="Port to listen at; 0: any that is free.", metavar="N", min=0)
-    ] = 8437,
+    port: Annotated[int, option("N", "Port to listen at; 0: any that is free.", min=0)] = 8437,
     token: Annotated[
         str | None,
-        typer.Option(
-            help="Secret that gives lead access. [random]", metavar="TEXT", envvar="TIEBREAK_TOKEN"
-        ),
+        option("TEXT", "Secret that gives lead access. [random]", envvar="TIEBREAK_TOKEN"),
     ] = None,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(help="A name of this server, as a proxy has it.", metavar="NAME"),
+        list[str] | None, option("NAME", "A name of this server, as a proxy has it.")
     ] = None,
 ) -> None:
     """Ask a team in the browser: one decision a screen, a view to watch.
 
     Only this machine can reach it unless you say otherwise; the printed address lets a lead in.
-    --set reaches the options of tb.ask.Desk: wording, target, costs, link_error and others.
+    --set reaches the options of tb.ask.Desk: budget, target, wording, costs, link_error and others.
     """
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    options = settings.take(OF_DESK)
-    settings.finish()
-    names = {"links": links, "gold": gold, "texts": texts, "among": options.pop("among", None)}
-    reads = _files(responses, names, reading, options, "A server reads its files by name")
-    check_files((*reads, guidelines, session), ())
+    inputs = CommandInputs(responses, columns, given, links=links, gold=gold, texts=texts)
+    settings = desk_options(inputs, kinds, "A server reads its files by name")
+    inputs.check(also=(session, guidelines, settings.get("class_texts")))
     app = _page()
     from tiebreak.page.guard import Tokens
     from tiebreak.page.room import Contents, Room
@@ -381,12 +300,10 @@ def serve(
     told = "" if guidelines is None else _read_guidelines(guidelines)
     with stages() as tell:
         tell("reading")
-        inputs = read_inputs(responses, columns, reading, names, has_media=True)
-        found = inputs.texts or {}
-        shown = found.get("text") if texts else texts_of_export(responses)
-        desk = open_desk(
-            session, inputs, shown, kinds, options | {"budget": budget, "background": True}
-        )
+        read = inputs.read(has_media=True)
+        found = read.texts or {}
+        shown = found.get("text") if texts else inputs.texts_of_export()
+        desk = open_desk(session, read, shown, settings | {"background": True})
         contents = Contents(found, desk.job, media, allows_remote=allow_remote)
         listening = app.bind(host, port)
         tell("fitting")
@@ -395,8 +312,8 @@ def serve(
         room = Room(desk, Tokens(token), contents, shows_why=show_why, guidelines=told)
         address = app.address(listening, host)
         # A token that was given is known, and not repeated.
-        secret = room.tokens.token if token is None else "…"
-        print_message(f"Open {address}/?token={secret}{' with your token' if token else ''}")
+        secret = room.tokens.token if token is None else "… with the token that you gave."
+        print_message(f"Open {address}/?token={secret}")
         if not is_local:
             print_message(
                 "warning: others can reach this server, and what they send is not encrypted. Put a "

@@ -7,15 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tiebreak.cli.fuse import summarise, write_beside
-from tiebreak.cli.options import split_pairs
+from tiebreak.cli.options import CommandInputs, check_files
 from tiebreak.cli.output import STANDARD, has_safe_csv, is_terminal, stages
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
-    from tiebreak.shards import Executor, FitProgress
+    from tiebreak.shards import DistributedFit, Executor, FitProgress
 
 PAUSE = 10.0  # seconds between lines about progress, in a pipe
 
@@ -24,28 +23,25 @@ Where = tuple[str | None, bool]  # --cluster, --out-of-core
 
 def fuse_shards(
     estimator: Estimator,
-    source: list[str],
-    out: str | None,
+    inputs: CommandInputs,
     where: Where,
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, str | None],
     unused: Mapping[str, Any],
-    **options: Any,
-) -> dict[str, Any]:
-    """Fit shards, write what was asked for and return the summary.
-
-    `inputs` are links, gold, columns and how responses are read, `outputs` the files beside the
-    labels, `unused` the options that a fit of shards does not have, by their flags.
-    """
+    *,
+    out: str | None,
+    beside: tuple[str | None, ...],
+    **settings: Any,
+) -> DistributedFit:
+    """Fit shards; `unused` are the options that such a fit does not have, by their flags."""
     from tiebreak import shards, tables
 
     how = read_options(inputs, unused, "A fit")
     folder = labels_folder(out)
-    links, gold = inputs["links"], inputs["gold"]
+    links, gold = inputs.files["links"], inputs.files["gold"]
+    check_files((links, gold), beside)
     with stages() as tell, executor_of(where) as executor:
         tell("looking at shards")
-        made = shards.fit(
-            source,
+        return shards.fit(
+            inputs.responses,
             folder,
             estimator=estimator,
             links=None if links is None else tables.read_links(links),
@@ -53,27 +49,17 @@ def fuse_shards(
             progress=_told_now_and_then(tell),
             executor=executor,
             **how,
-            **options,
+            **settings,
         )
-    write_beside(made.model, outputs["workers"], None, outputs["doubtful"], counts=made.answers)
-    if outputs["save"]:
-        made.save(outputs["save"])
-    return summarise("", made.model) | {
-        "responses": made.n_responses,
-        "tasks": made.n_tasks,
-        "labels_below_0.9": made.n_unsure,
-        "workers_lost": made.n_lost,
-    }
 
 
 def predict_shards(
     model: str,
-    source: list[str],
-    out: str | None,
+    inputs: CommandInputs,
     where: Where,
-    inputs: Mapping[str, Any],
     unused: Mapping[str, Any],
     *,
+    out: str | None,
     probabilities: bool,
 ) -> int:
     """Label the tasks of shards by a model; return how many there are."""
@@ -84,22 +70,21 @@ def predict_shards(
     folder = labels_folder(out)
     with stages("predicting"), executor_of(where) as executor:
         known = model_file.load(model)
-        made = shards.predict(
-            known, source, folder, probabilities=probabilities, executor=executor, **how
-        )
+        how |= {"probabilities": probabilities, "executor": executor}
+        made = shards.predict(known, inputs.responses, folder, **how)
     return int(made.dataset().count_rows())
 
 
-def read_options(inputs: Mapping[str, Any], unused: Mapping[str, Any], what: str) -> dict[str, Any]:
+def read_options(inputs: CommandInputs, unused: Mapping[str, Any], what: str) -> dict[str, Any]:
     """Return how shards are read; refuse options that work over shards does not have."""
-    reading = dict(inputs["reading"])
-    how = {"repeats": reading.pop("repeats", None)}
-    given = [flag for flag, value in unused.items() if value]
-    given += [f"--set {name}" for name in reading]
+    reading = {**inputs.reading, "tasks": inputs.files["tasks"]}
+    repeats = reading.pop("repeats", None)
+    given = [name for name, value in unused.items() if value]
+    given += [f"--set {name}" for name, value in reading.items() if value is not None]
     given += ["--safe-csv"] if has_safe_csv() else []
     if given:
         raise OptionError("not-over-shards", what=what, options=", ".join(given))
-    return how | {"columns": split_pairs("--columns", inputs["columns"]) or None}
+    return {"repeats": repeats, "columns": inputs.columns or None}
 
 
 def labels_folder(out: str | None) -> str:

@@ -8,17 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli.options import (
-    ColumnsOption,
-    OptionValues,
-    SetOption,
-    check_files,
-    one_or_all,
-    read_inputs,
-    reading_options,
-    require,
-    split_pairs,
-)
+from tiebreak.cli import options
+from tiebreak.cli.options import CommandInputs, OptionValues, check_files, option, require
 from tiebreak.cli.output import STANDARD, say, stages, wrote
 from tiebreak.errors import OptionError
 from tiebreak.wording import counted
@@ -27,7 +18,7 @@ PACKED = ".tb"
 
 Tool = Annotated[
     Literal["label-studio", "argilla", "prodigy"] | None,
-    typer.Option(help="Write labels for this tool."),
+    typer.Option(help="Write for this tool, in which people work."),
 ]
 
 
@@ -41,28 +32,20 @@ def convert(
         ),
     ],
     out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", help="Write here; FILE.tb packs. [stdout]", metavar="FILE"),
+        str | None, option("FILE", "Write here; FILE.tb packs. [stdout]", "-o", "--out")
     ] = None,
     to: Tool = None,
-    gold_out: Annotated[
-        str | None, typer.Option(help="Write known labels here.", metavar="FILE")
-    ] = None,
-    texts_out: Annotated[
-        str | None, typer.Option(help="Write texts of tasks here.", metavar="FILE")
-    ] = None,
+    gold_out: Annotated[str | None, option("FILE", "Write known labels here.")] = None,
+    texts_out: Annotated[str | None, option("FILE", "Write texts of tasks here.")] = None,
     texts: Annotated[
-        str | None,
-        typer.Option(help="With --to: table of task, text, or the tool's export.", metavar="FILE"),
+        str | None, option("FILE", "With --to: table of task, text, or the tool's export.")
     ] = None,
     below: Annotated[
         float | None,
-        typer.Option(
-            help="With --to: only labels below this probability.", metavar="P", min=0.0, max=1.0
-        ),
+        option("P", "With --to: only labels below this probability.", min=0.0, max=1.0),
     ] = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
 ) -> None:
     """Convert an export of a tool into a table, or labels for a tool.
 
@@ -72,65 +55,58 @@ def convert(
     suggestions (Argilla) or chosen options (Prodigy).
     """
     out = out or STANDARD
-    settings = OptionValues(given)
     if to is not None:
-        shown = settings.take(["question", "field"])
-        settings.finish()
-        _write_for_tool(one_or_all(source), out, to, texts, below, columns, shown)
+        names = OptionValues(given).take_last("question", "field")
+        check_files((source, texts), (out,), are_tables=False)  # the tool says which form it has
+        if texts == STANDARD:
+            raise OptionError("stdin-not-here", why="--texts is read twice")
+        from tiebreak import tables
+        from tiebreak.tables.export import write_export
+
+        with stages("reading"):
+            named = options.split_pairs("--columns", columns)
+            labels = tables.read_labels(source[0] if len(source) == 1 else source, columns=named)
+            if below is not None:
+                labels = _doubtful(labels, below)
+            write_export(out, labels, to, texts=texts, **names)
+        if written := wrote((out,)):
+            say(f"{counted(len(labels), 'label')} for {to}: {written}")
         return
     require("--texts", texts, "--to: for which tool?", False)
     require("--below", below is not None, "--to: for which tool?", False)
-    reading = settings.take(reading_options())
-    settings.finish()
+    inputs = CommandInputs(source, columns, given)
+    inputs.take_last()
     if Path(out).suffix.lower() == PACKED:
         require("--gold-out", gold_out, "a table as -o", False)
         require("--texts-out", texts_out, "a table as -o", False)
-        check_files((source, reading.get("tasks")), ())
+        inputs.check()
         with stages("reading and packing"):
-            responses = read_inputs(source, columns, reading, {}).responses
+            responses = inputs.read().responses
             responses.write(out)
         say(f"{responses!r}\nwrote {out}; fit with: tiebreak fuse {out}")
         return
-    check_files((source, reading.get("tasks")), (out, gold_out, texts_out))
+    inputs.check(out, gold_out, texts_out)
+    n_rows = _write_rows(inputs, out, gold_out, texts_out)
+    written = wrote((out, gold_out, texts_out))
+    say(f"{counted(n_rows, 'row')}: {written}" if written else counted(n_rows, "row"))
+
+
+def _write_rows(
+    inputs: CommandInputs, out: str, gold_out: str | None, texts_out: str | None
+) -> int:
+    """Write every row of responses, and the known labels and texts beside them."""
     from tiebreak import tables
     from tiebreak.tables.export import write_known, writing_texts
 
+    reading = {**inputs.reading, "tasks": inputs.files["tasks"]}
     reading.pop("sampling", None)
     with ExitStack() as stack, stages("reading"):
         keep: Any = stack.enter_context(writing_texts(texts_out)) if texts_out else None
-        named = split_pairs("--columns", columns)
-        read = tables.read_every_row(one_or_all(source), keep, columns=named, **reading)
+        read = tables.read_every_row(inputs.source, keep, columns=inputs.columns, **reading)
         if gold_out:
-            write_known(gold_out, source[0], read.gold)
+            write_known(gold_out, inputs.responses[0], read.gold)
     tables.write_table(out, read.columns)
-    places = wrote((out, gold_out, texts_out))
-    rows = counted(len(read.columns["task"]), "row")
-    say(f"{rows}: {places}" if places else rows)
-
-
-def _write_for_tool(
-    source: Any,
-    out: str,
-    to: str,
-    texts: str | None,
-    below: float | None,
-    columns: str | None,
-    shown: dict[str, Any],
-) -> None:
-    """Write labels in the form in which a tool imports them."""
-    check_files((source, texts), (out,), are_tables=False)  # the tool says which form it has
-    if texts == STANDARD:
-        raise OptionError("stdin-not-here", why="--texts is read twice")
-    from tiebreak import tables
-    from tiebreak.tables.export import write_export
-
-    with stages("reading"):
-        labels = tables.read_labels(source, columns=split_pairs("--columns", columns))
-        if below is not None:
-            labels = _doubtful(labels, below)
-        write_export(out, labels, to, texts=texts, **shown)
-    if out != STANDARD:
-        say(f"{counted(len(labels), 'label')} for {to}: {wrote((out,))}")
+    return len(read.columns["task"])
 
 
 def _doubtful(labels: Any, below: float) -> Any:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tiebreak.cli.options import ForceOption, JsonOption, make_folder
-from tiebreak.cli.output import say
+from tiebreak.cli import options
+from tiebreak.cli.options import option
+from tiebreak.cli.output import print_json, say
 from tiebreak.errors import FileError
 from tiebreak.wording import aligned
 
@@ -20,9 +20,9 @@ ALL = "all"
 
 def demo(
     out: Annotated[
-        str, typer.Option("-o", "--out", help="Write the files into this folder.", metavar="DIR")
+        str, option("DIR", "Write the files into this folder.", "-o", "--out")
     ] = "tiebreak-demo",
-    force: ForceOption = False,
+    force: options.Force = False,
 ) -> None:
     """Show in two seconds, on a simulated crowd, what tiebreak does.
 
@@ -32,7 +32,7 @@ def demo(
     from tiebreak.report.write import check_target
 
     story = room.run()
-    folder = make_folder(out)
+    folder = options.make_folder(out)
     check_target(folder / "report.html", overwrite=force)
     with tempfile.TemporaryDirectory(prefix=".tiebreak-", dir=folder) as beside:
         made = Path(beside) / (folder.name or "demo")
@@ -53,7 +53,7 @@ def demo(
         typer.echo(f"  {command}")
 
 
-def list_datasets(as_json: JsonOption = False) -> None:
+def list_datasets(as_json: options.AsJson = False) -> None:
     """List the datasets, their sizes, and where they lie.
 
     With --json also what they are, their sources, and how they differ from the paper.
@@ -68,7 +68,7 @@ def list_datasets(as_json: JsonOption = False) -> None:
             folder = None
         rows.append({**dataclasses.asdict(datasets.info(name)), "folder": folder})
     if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        print_json(rows)
         return
     counts = ("n_tasks", "n_workers", "n_classes", "n_responses", "n_gold")
     sizes = [("name", *(count.removeprefix("n_") for count in counts))]
@@ -82,14 +82,9 @@ def fetch_dataset(
     names: Annotated[
         list[str], typer.Argument(help="Names of datasets, or all.", metavar="NAME|all")
     ],
-    base: Annotated[
-        str | None,
-        typer.Option(help="Copy from this address or folder.", metavar="URL"),
-    ] = None,
-    folder: Annotated[
-        str | None, typer.Option(help="Write here, not to the cache.", metavar="DIR")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Fetch even what is here.")] = False,
+    base: Annotated[str | None, option("URL", "Copy from this address or folder.")] = None,
+    folder: Annotated[str | None, option("DIR", "Write here, not to the cache.")] = None,
+    force: Annotated[bool, options.flag("--force", "Fetch even what is here.")] = False,
 ) -> None:
     """Fetch public copies of datasets, check and convert them.
 

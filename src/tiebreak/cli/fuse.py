@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from pathlib import Path
@@ -11,34 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli.options import (
-    ClusterOption,
-    ColumnsOption,
-    ForceOption,
-    GoldOption,
-    KeepOption,
-    LinksOption,
-    Method,
-    MethodOption,
-    ModelArgument,
-    OptionValues,
-    OutOfCoreOption,
-    OutOption,
-    ProbabilitiesOption,
-    ResponsesArgument,
-    SaveOption,
-    SetOption,
-    SummaryOption,
-    WaitOption,
-    build_estimator,
-    check_files,
-    check_model_name,
-    read_inputs,
-    reading_options,
-    refuse_link_settings,
-    require,
+from tiebreak.cli import options
+from tiebreak.cli.options import CommandInputs, OptionValues, option, require
+from tiebreak.cli.output import (
+    STANDARD,
+    is_quiet,
+    is_terminal,
+    print_json,
+    print_message,
+    say,
+    stages,
+    wrote,
 )
-from tiebreak.cli.output import STANDARD, is_quiet, is_terminal, print_message, say, stages, wrote
 from tiebreak.errors import OptionError
 from tiebreak.options import PROCESSOR, MeanFieldOptions, require_count
 from tiebreak.wording import counted
@@ -54,110 +37,98 @@ USES_LINKS = ("auto", "vb", "gibbs")
 
 
 def fuse(
-    responses: ResponsesArgument,
-    out: OutOption = None,
-    links: LinksOption = None,
-    gold: GoldOption = None,
-    method: MethodOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    probabilities: ProbabilitiesOption = False,
-    workers: Annotated[
-        str | None, typer.Option(help="Write who confuses what here.", metavar="FILE")
-    ] = None,
+    responses: options.Responses,
+    out: options.Out = None,
+    links: options.Links = None,
+    gold: options.Gold = None,
+    method: options.ByMethod = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    probabilities: options.Probabilities = False,
+    workers: Annotated[str | None, option("FILE", "Write who confuses what here.")] = None,
     worker_summary: Annotated[
-        str | None,
-        typer.Option(help="Write how good each worker is here, with intervals.", metavar="FILE"),
+        str | None, option("FILE", "Write how good each worker is here, with intervals.")
     ] = None,
-    doubtful: Annotated[
-        str | None, typer.Option(help="Write links that look wrong here.", metavar="FILE")
-    ] = None,
+    doubtful: Annotated[str | None, option("FILE", "Write links that look wrong here.")] = None,
     cost_matrix: Annotated[
-        str | None,
-        typer.Option(help="Decide by costs: truth, one column a decision.", metavar="FILE"),
+        str | None, option("FILE", "Decide by costs: truth, one column a decision.")
     ] = None,
-    abstain_rate: Annotated[
-        float | None,
-        typer.Option(help="Leave this share of the tasks open, the least certain.", metavar="X"),
-    ] = None,
-    save: SaveOption = None,
-    keep: KeepOption = None,
-    cluster: ClusterOption = None,
-    out_of_core: OutOfCoreOption = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an interrupted fit over shards.")
-    ] = False,
-    force: ForceOption = False,
-    as_json: SummaryOption = False,
+    save: options.Save = None,
+    keep: options.Keep = None,
+    cluster: options.Cluster = None,
+    out_of_core: options.OutOfCore = False,
+    force: options.Force = False,
+    as_json: options.JsonSummary = False,
 ) -> None:
     """Infer one label per task from responses.
 
     Files are CSV, TSV, Parquet or JSON, or what annotation tools write. Labels come with their
-    probability. Labels that the file says are true are used as gold.
+    probability. Labels that the file says are true are used as gold. --set abstain_rate=.1 leaves
+    the least certain tenth open; --set resume goes on with an interrupted fit over shards.
     """
-    over_shards = cluster is not None or out_of_core
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    refuse_link_settings(settings, links)
-    method, estimator = build_estimator(
-        method, settings, {}, needs_vb=over_shards or (bool(save) and keep == "counts")
-    )
     if as_json and out in (None, STANDARD):
         raise OptionError("json-needs-out")
+    inputs = CommandInputs(responses, columns, given, links=links, gold=gold)
+    abstaining = inputs.take("abstain_rate")
+    resuming = inputs.take("resume")
+    over_shards = cluster is not None or out_of_core
+    needs_vb = over_shards or (bool(save) and keep == "counts")
+    method, estimator = inputs.estimator(method, needs_vb=needs_vb)
     if links and method not in USES_LINKS:
         raise OptionError("method-without-links", method=method)
     is_exact = method != "gibbs" and not isinstance(estimator.link_options, MeanFieldOptions)
     require("--doubtful", doubtful, "--links, inferred exactly", links and is_exact)
     if worker_summary and method == "mv":
         raise OptionError("method-without-workers")
-    check_model_name(save)
-    beside = (workers, worker_summary, doubtful)
+    options.check_model_name(save)
     decided: list[str] = []
     if over_shards:
-        check_files((links, gold), beside)
         from tiebreak.cli.cluster import fuse_shards
 
-        unused: dict[str, Any] = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix}
-        unused |= {"--abstain-rate": abstain_rate is not None, "--keep": keep}
-        summary = {"method": method} | fuse_shards(
+        unused = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix, "--keep": keep}
+        made = fuse_shards(
             estimator,
-            responses,
-            out,
+            inputs,
             (cluster, out_of_core),
-            {"links": links, "gold": gold, "columns": columns, "reading": reading},
-            {"workers": workers, "doubtful": doubtful, "save": save},
-            unused,
-            resume=resume,
+            {**unused, **abstaining},
+            out=out,
+            beside=(workers, doubtful),
             force=force,
             probabilities=probabilities,
+            **resuming,
         )
+        model, counts = made.model, made.answers
+        summary = summarise(method, model) | {
+            "responses": made.n_responses,
+            "tasks": made.n_tasks,
+            "labels_below_0.9": made.n_unsure,
+            "workers_lost": made.n_lost,
+        }
     else:
-        require("--resume", resume, "--cluster or --out-of-core", False)
+        require("--set resume", resuming, "--cluster or --out-of-core", False)
         out = out or STANDARD
-        reads = (responses, links, gold, cost_matrix, reading.get("tasks"))
-        check_files(reads, (out, *beside))
+        inputs.check(out, workers, worker_summary, doubtful, also=(cost_matrix,))
         with stages("reading and fitting"):
-            inputs = read_inputs(responses, columns, reading, {"links": links, "gold": gold})
-            model = fit(method, estimator, inputs, force=force)
+            model = fit(method, estimator, inputs.read(), force=force)
             decisions: Decisions | None = None
-            if cost_matrix or abstain_rate is not None:
-                decisions = model.decide(cost_matrix, abstain_rate=abstain_rate)
-        write_beside(model, workers, worker_summary, doubtful)
+            if cost_matrix or abstaining:
+                decisions = model.decide(cost_matrix, **abstaining)
+        counts = None
         write_labels(out, model, decisions, probabilities=probabilities)
-        if save:
-            model.save(save, keep=keep or "responses")
         summary = summarise(method, model)
         if decisions is not None:
             summary["decisions"] = summarise_decisions(decisions)
             decided = describe_decisions(decisions)
+    write_beside(model, workers, worker_summary, doubtful, counts)
+    if save:
+        model.save(save, keep=keep or "responses")
     if as_json:
-        places = {"out": out, "workers_out": workers, "saved": save}
-        typer.echo(json.dumps(summary | places))
+        print_json(summary | {"out": out, "workers_out": workers, "saved": save})
     say("\n".join([*describe_summary(summary), *decided]))
-    say(wrote((out, *beside, save)) or "labels are on stdout")
+    say(wrote((out, workers, worker_summary, doubtful, save)) or "labels are on stdout")
 
 
-def fit(method: Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
+def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
     """Fit an estimator to tables that were read, unless that would take too long."""
     from tiebreak.inference import door as checks
 
@@ -186,7 +157,7 @@ def write_labels(
 
 
 def write_beside(
-    model: Any, workers: str | None, worker_summary: str | None, doubtful: str | None, **more: Any
+    model: Any, workers: str | None, worker_summary: str | None, doubtful: str | None, counts: Any
 ) -> None:
     """Write the tables beside the labels that were asked for."""
     from tiebreak import tables
@@ -194,7 +165,7 @@ def write_beside(
     if worker_summary:
         tables.write_table(worker_summary, model.workers_table().columns())
     if workers:
-        tables.write_workers(workers, model, **more)
+        tables.write_workers(workers, model, counts=counts)
     if doubtful:
         found = model.doubtful_links_
         columns: dict[str, Any] = {"left": [], "right": [], "link": [], "wrong": []}
@@ -329,91 +300,74 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
 
 
 def predict(
-    model: ModelArgument,
-    responses: ResponsesArgument,
-    out: OutOption = None,
-    links: LinksOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    probabilities: ProbabilitiesOption = False,
-    cluster: ClusterOption = None,
-    out_of_core: OutOfCoreOption = False,
-    as_json: SummaryOption = False,
+    model: options.Model,
+    responses: options.Responses,
+    out: options.Out = None,
+    links: options.Links = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    probabilities: options.Probabilities = False,
+    cluster: options.Cluster = None,
+    out_of_core: options.OutOfCore = False,
+    as_json: options.JsonSummary = False,
 ) -> None:
     """Label new tasks with a saved model, without changing it.
 
     Links may join new tasks to each other and to tasks of the model.
     """
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    settings.finish()
+    inputs = CommandInputs(responses, columns, given, links=links)
+    inputs.take_last()
+    if as_json and out in (None, STANDARD):
+        raise OptionError("json-needs-out")
     if cluster is not None or out_of_core:
         from tiebreak.cli.cluster import predict_shards
 
-        n_tasks = predict_shards(
-            model,
-            responses,
-            out,
-            (cluster, out_of_core),
-            {"columns": columns, "reading": reading},
-            {"--links": links, "--json": as_json},
-            probabilities=probabilities,
-        )
-        say(f"{counted(n_tasks, 'task')} labelled; {wrote((out,))}")
+        unused = {"--links": links, "--json": as_json}
+        where = (cluster, out_of_core)
+        n = predict_shards(model, inputs, where, unused, out=out, probabilities=probabilities)
+        say(f"{counted(n, 'task')} labelled; {wrote((out,))}")
         return
     out = out or STANDARD
-    if as_json and out == STANDARD:
-        raise OptionError("json-needs-out")
-    check_files((responses, links, reading.get("tasks")), (out,))
+    inputs.check(out)
     from tiebreak.life import model_file
 
     with stages("reading and predicting"):
         known = model_file.load(model)
-        inputs = read_inputs(responses, columns, reading, {"links": links})
-        labels = known.predict(inputs.responses, links=inputs.links)
+        found = inputs.read()
+        labels = known.predict(found.responses, links=found.links)
     labels.write(out, probabilities=probabilities)
     n_unsure = 0 if labels.probability is None else int((labels.probability < SURE).sum())
     if as_json:
         summary = {
-            "responses": inputs.responses.n_responses,
+            "responses": found.responses.n_responses,
             "tasks": len(labels),
-            "workers": inputs.responses.n_workers,
-            "workers_not_seen": int((known.workers_.codes(inputs.responses.workers) < 0).sum()),
+            "workers": found.responses.n_workers,
+            "workers_not_seen": int((known.workers_.codes(found.responses.workers) < 0).sum()),
             "labels_below_0.9": n_unsure,
             "out": out,
         }
-        typer.echo(json.dumps(summary))
+        print_json(summary)
     say(f"{counted(len(labels), 'task')} labelled, {n_unsure:,} below probability {SURE}")
 
 
 def update(
-    model: ModelArgument,
+    model: options.Model,
     responses: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Tables of task, worker, label: files, 'patterns*', folders; - is stdin.",
-            metavar="[RESPONSES]",
-        ),
+        list[str] | None, typer.Argument(help=options.TABLES, metavar="[RESPONSES]")
     ] = None,
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Write all labels here.", metavar="FILE")
-    ] = None,
-    links: LinksOption = None,
-    gold: GoldOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    probabilities: ProbabilitiesOption = False,
-    save: Annotated[
-        str | None,
-        typer.Option(help="Save the model here. [MODEL.tbm]", metavar="MODEL.tbm"),
-    ] = None,
-    keep: KeepOption = None,
+    out: Annotated[str | None, option("FILE", "Write all labels here.", "-o", "--out")] = None,
+    links: options.Links = None,
+    gold: options.Gold = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    probabilities: options.Probabilities = False,
+    save: Annotated[str | None, option("MODEL.tbm", "Save the model here. [MODEL.tbm]")] = None,
+    keep: options.Keep = None,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="Count responses that a model of counts was given before."),
+        bool, options.flag("--again", "Count what a model of counts was given before once more.")
     ] = False,
-    wait: WaitOption = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    wait: options.Wait = 0.0,
+    as_json: Annotated[bool, options.flag("--json", "Print the summary as JSON.")] = False,
 ) -> None:
     """Update a saved model with new responses, links or gold labels.
 
@@ -421,23 +375,15 @@ def update(
     """
     if not (responses or links or gold):
         raise OptionError("nothing-new")
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    forget = settings.take(["forget"])
-    settings.finish()
-    check_files((responses, links, gold, reading.get("tasks")), (out,))
-    check_model_name(save)
+    inputs = CommandInputs(responses or [], columns, given, links=links, gold=gold)
+    forget = inputs.take_last("forget")
+    inputs.check(out)
+    options.check_model_name(save)
     from tiebreak.life import model_file
     from tiebreak.tables.locks import Lock
 
     target = save or model
-    new = read_inputs(
-        responses or [],
-        columns,
-        reading,
-        {"links": links, "gold": gold},
-        may_be_empty=True,
-    )
+    new = inputs.read(may_be_empty=True)
     is_idle = new.responses is None and new.links is None and new.gold is None
     # From here to the end nobody else may write: what they add to the model would be lost.
     with Lock(target, "tiebreak update", wait=wait) as lock:
@@ -453,26 +399,25 @@ def update(
         if out:
             known.labels_.write(out, probabilities=probabilities)
     was_seen = new.responses is None or known._batches == batches
-    n_changed = sum(
-        each.task in before and names[before[each.task]] != each.label for each in known.labels_
-    )
     summary = {
         "responses": 0 if was_seen else new.responses.n_responses,
         "tasks": len(known.tasks_),
         "tasks_new": len(known.tasks_) - len(before),
-        "labels_changed": n_changed,
+        "labels_changed": sum(
+            each.task in before and names[before[each.task]] != each.label for each in known.labels_
+        ),
         "sweeps": known.n_iter_,
         "converged": known.converged_,
         "saved": target,
         "out": out,
     }
     if as_json:
-        typer.echo(json.dumps(summary))
+        print_json(summary)
     if is_idle:
         say("0 responses, nothing to do")
         return
     tasks = f"{counted(summary['tasks'], 'task')}, {summary['tasks_new']:,} of them new"
-    say(f"{tasks}; {counted(n_changed, 'label')} changed\n{wrote((out, target))}")
+    say(f"{tasks}; {counted(summary['labels_changed'], 'label')} changed\n{wrote((out, target))}")
 
 
 class _Stopped(Exception):
@@ -483,33 +428,28 @@ def stream(
     model: Annotated[
         str, typer.Argument(help="A model file; made where there is none.", metavar="MODEL.tbm")
     ],
-    every: Annotated[
-        int, typer.Option(help="Events between two answers.", metavar="N", min=1)
-    ] = 1_000,
-    keep: KeepOption = None,
-    given: SetOption = None,
-    wait: WaitOption = 0.0,
+    keep: options.Keep = None,
+    given: options.Set = None,
+    wait: options.Wait = 0.0,
 ) -> None:
     """Read events from stdin, and write labels that change to stdout.
 
     An event is one JSON object on a line, with a number "seq" that only grows; {"done": seq} says
-    up to where events are kept. --set save_every=N and open_tasks=N say how much is at risk.
+    up to where events are kept. --set every=N says after how many events to answer, save_every=N
+    to save, open_tasks=N how many tasks stay open with --keep counts.
     """
-    settings = OptionValues(given)
-    more = settings.take(["save_every", "open_tasks"])
-    settings.finish()
-    for name, value in more.items():
+    chosen = OptionValues(given).take_last("every", "save_every", "open_tasks")
+    for name, value in chosen.items():
         require_count(name, value, 1)
-    check_model_name(model)
-    from tiebreak.life.events import Journal, Service
-    from tiebreak.life.events import Settings as StreamSettings
+    options.check_model_name(model)
+    from tiebreak.life.events import Journal, Service, Settings
 
     path = Path(model)
-    if "open_tasks" in more:
-        more["n_open"] = more.pop("open_tasks")
+    if "open_tasks" in chosen:
+        chosen["n_open"] = chosen.pop("open_tasks")
     with Journal(path, wait=wait) as journal:
-        how = StreamSettings(every=every, keep=keep, **more)
-        service = Service(path, how, _write_line, print_message, journal)
+        settings = Settings(keep=keep, **chosen)
+        service = Service(path, settings, _write_line, print_message, journal)
         _read_events(service)
         service.end()
     done = service.tally

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiebreak.cli import options
 from tiebreak.cli.fuse import fit
-from tiebreak.cli.look import JUDGES
-from tiebreak.cli.options import (
-    AcceptsOption,
-    ByOption,
-    ColumnsOption,
-    GoldOption,
-    JsonOption,
-    Method,
-    MethodOption,
-    OptionValues,
-    ResponsesArgument,
-    SetOption,
-    build_estimator,
-    check_files,
-    make_folder,
-    read_inputs,
-    reading_options,
-    require,
-    split_numbers,
-)
-from tiebreak.cli.output import say, stages, wrote
+from tiebreak.cli.look import JUDGES, require_both
+from tiebreak.cli.options import CommandInputs, option, split_numbers
+from tiebreak.cli.output import print_json, say, stages, wrote
 from tiebreak.errors import OptionError
 from tiebreak.wording import counted
 
@@ -41,41 +23,29 @@ if TYPE_CHECKING:
 N_TO_LABEL = 50
 
 
-def fit_judges(
-    responses: list[str],
-    columns: str | None,
-    settings: OptionValues,
-    method: Method | None,
-    **names: str | None,
-) -> tuple[Estimator, SimpleNamespace]:
-    """Read responses of judges and the tables beside them, and fit; errors are shared by half."""
-    reading = settings.take(reading_options())
-    name, estimator = build_estimator(method, settings, {"dependence": JUDGES})
+def fit_judges(inputs: CommandInputs) -> tuple[Estimator, SimpleNamespace]:
+    """Read the tables and fit with the options left; errors of judges are shared by half."""
+    method, estimator = inputs.estimator(None, dependence=JUDGES)
     with stages("reading and fitting"):
-        inputs = read_inputs(responses, columns, reading, names)
-        return fit(name, estimator, inputs, force=False), inputs
+        read = inputs.read()
+        return fit(method, estimator, read, force=False), read
 
 
 def panel(
-    responses: ResponsesArgument,
-    gold: GoldOption = None,
-    by: ByOption = None,
-    accepts: AcceptsOption = None,
-    prices: Annotated[
-        str | None, typer.Option(help="What one call of a judge costs.", metavar="JUDGE=X,…")
-    ] = None,
+    responses: options.Responses,
+    gold: options.Gold = None,
+    by: options.By = None,
+    accepts: options.Accepts = None,
+    prices: Annotated[str | None, option("JUDGE=X,…", "What one call of a judge costs.")] = None,
     sample: Annotated[
-        str | None,
-        typer.Option(help="Write tasks to label here, each with its chance.", metavar="FILE"),
+        str | None, option("FILE", "Write tasks to label here, each with its chance.")
     ] = None,
     matrix: Annotated[
-        str | None,
-        typer.Option(help="Write how errors of judges correlate here.", metavar="FILE"),
+        str | None, option("FILE", "Write how errors of judges correlate here.")
     ] = None,
-    method: MethodOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    as_json: JsonOption = False,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Report on a panel of judges: accuracies, shared errors, who could go.
 
@@ -83,44 +53,45 @@ def panel(
     report takes as long as some 20 fits. Without gold, shared errors cannot be seen: the report
     says which tasks to label (50, or as --set n_to_label=N says), and how to get them as a table.
     """
-    check_files((responses, gold, by), (sample, matrix))
-    require("--by", by, "--accepts CLASS, the class that accepts an answer", accepts is not None)
-    require("--accepts", accepts is not None, "--by FILE, which says who made each answer", by)
+    require_both(by, accepts)
     priced = split_numbers("--prices", prices, "gpt=0.002")
-    settings = OptionValues(given)
-    n = settings.take(["n_to_label"]).get("n_to_label", N_TO_LABEL)
+    inputs = CommandInputs(responses, columns, given, gold=gold, systems=by)
+    n = inputs.take("n_to_label").get("n_to_label", N_TO_LABEL)
+    inputs.check(sample, matrix)
     from tiebreak import tables
     from tiebreak.judges import panel_report, sample_tasks
 
-    model, inputs = fit_judges(responses, columns, settings, method, gold=gold, systems=by)
+    model, read = fit_judges(inputs)
     with stages() as tell:
         tell("looking at the judges")
         found = panel_report(
             model,
             prices=priced,
-            systems=inputs.systems,
+            systems=read.systems,
             accepts=accepts,
             n_to_label=n,
             progress=tell,
         )
-        drawn = sample_tasks(model, n) if sample else None
         names_tasks = not found.n_known and not sample
         if names_tasks:
-            found = with_most_useful(found, inputs.responses, n)
-    if sample and drawn is not None:
-        tasks = [model.tasks_[int(i)] for i in drawn.task]
-        tables.write_table(sample, {"task": tasks, "probability": drawn.probability})
+            found = with_most_useful(found, read.responses, n)
+        if sample:
+            drawn = sample_tasks(model, n)
+            tasks = [model.tasks_[int(i)] for i in drawn.task]
+            tables.write_table(sample, {"task": tasks, "probability": drawn.probability})
     if matrix:
         tables.write_table(matrix, matrix_columns(found))
-    typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
     if names_tasks and not as_json:
         more = ["--columns", columns] if columns else []
-        for each in given or ():
-            is_of_reading = each.partition("=")[0].replace("-", "_") in reading_options()
-            more += ["--set", each] if is_of_reading else []
-        command = ["tiebreak", "ask", *responses, *more]
-        command += ["--kinds", "label", "--list", str(n), "-o", "to_label.csv"]
-        typer.echo(f"These tasks as a table: {shlex.join(command)}")
+        more += [
+            word for name in given or () if inputs.is_of_reading(name) for word in ("--set", name)
+        ]
+        command = ["tiebreak", "ask", *responses, *more, "--kinds", "label", "--list", str(n)]
+        typer.echo(f"These tasks as a table: {shlex.join([*command, '-o', 'to_label.csv'])}")
         typer.echo(
             "They are where the panel is most in doubt. For rates and accuracies that hold for all "
             "tasks, label a sample: --sample to_label.csv"
@@ -154,87 +125,78 @@ def matrix_columns(found: PanelReport) -> dict[str, list[Any]]:
 
 
 def rate(
-    responses: ResponsesArgument,
-    gold: GoldOption = None,
-    out: Annotated[
-        str | None, typer.Option("-o", "--out", help="Also write the rates here.", metavar="FILE")
-    ] = None,
-    by: ByOption = None,
+    responses: options.Responses,
+    gold: options.Gold = None,
+    out: Annotated[str | None, option("FILE", "Also write the rates here.", "-o", "--out")] = None,
+    by: options.By = None,
     selection: Annotated[
-        str | None,
-        typer.Option(help="Table of task, probability: how gold was drawn.", metavar="FILE"),
+        str | None, option("FILE", "Table of task, probability: how gold was drawn.")
     ] = None,
-    method: MethodOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    as_json: JsonOption = False,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Estimate the rate of each class from judges and a few known labels.
 
     Also by system (--by), and the differences. Prediction-powered inference, the model's posterior
-    set right by gold, Rogan-Gladen for two classes, gold alone and the judges' own share stand
+    corrected by gold, Rogan-Gladen for two classes, gold alone and the judges' own share stand
     beside each other. --set level=0.95 gives wider intervals than .9.
     """
-    check_files((responses, gold, by, selection), (out,))
-    settings = OptionValues(given)
-    options = settings.take(["level"])
+    inputs = CommandInputs(responses, columns, given, gold=gold, systems=by, selection=selection)
+    level = inputs.take("level")
+    inputs.check(out)
     from tiebreak import tables
     from tiebreak.judges import estimate_rates
 
-    model, inputs = fit_judges(
-        responses, columns, settings, method, gold=gold, systems=by, selection=selection
-    )
+    model, read = fit_judges(inputs)
     with stages("estimating rates"):
-        found = estimate_rates(model, systems=inputs.systems, selection=inputs.selection, **options)
+        found = estimate_rates(model, systems=read.systems, selection=read.selection, **level)
     if out:
+        titles = {"label": "class", "n_tasks": "tasks", "n_known": "known"}
         names = ("system", "label", "method", "rate", "low", "high", "n_tasks", "n_known")
-        titles = ("system", "class", "method", "rate", "low", "high", "tasks", "known")
         rows = {
-            title: [getattr(each, name) for each in found.rates]
-            for name, title in zip(names, titles, strict=True)
+            titles.get(name, name): [getattr(each, name) for each in found.rates] for name in names
         }
         tables.write_table(out, rows)
-    typer.echo(json.dumps(found.to_dict(), ensure_ascii=False) if as_json else str(found))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
     say(wrote((out,)))
 
 
 def route(
-    responses: ResponsesArgument,
-    out: Annotated[
-        str,
-        typer.Option("-o", "--out", help="Write the three lists into this folder.", metavar="DIR"),
-    ],
-    gold: GoldOption = None,
-    wrong: Annotated[float, typer.Option(help="Cost of a wrong label.", metavar="X")] = 1.0,
-    human: Annotated[float, typer.Option(help="Cost of a human's label.", metavar="X")] = 0.1,
+    responses: options.Responses,
+    out: Annotated[str, option("DIR", "Write the three lists into this folder.", "-o", "--out")],
+    gold: options.Gold = None,
+    wrong: Annotated[float, option("X", "Cost of a wrong label.")] = 1.0,
+    human: Annotated[float, option("X", "Cost of a human's label.")] = 0.1,
     judge: Annotated[
-        str | None,
-        typer.Option(help="Cost of one more call, of any judge or of each.", metavar="X|JUDGE=X,…"),
+        str | None, option("X|JUDGE=X,…", "Cost of one more call, of any judge or of each.")
     ] = None,
-    method: MethodOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    as_json: JsonOption = False,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Send each task where it costs least: done, to a human, or to a judge.
 
     The folder gets done.csv, human.csv and judge.csv, the most doubtful tasks first. No judge is
     asked again without --judge. --set human_error=P says how often a human is wrong.
     """
-    check_files((responses, gold), ())
-    settings = OptionValues(given)
-    options = settings.take(["human_error"])
+    inputs = CommandInputs(responses, columns, given, gold=gold)
+    errors = inputs.take("human_error")
+    inputs.check()
     from tiebreak import decide, tables
 
-    folder = make_folder(out)
+    folder = options.make_folder(out)
     files = [folder / f"{name}.csv" for name in decide.ROUTES]
-    model, _ = fit_judges(responses, columns, settings, method, gold=gold)
+    model, _ = fit_judges(inputs)
     with stages("planning"):
         found = decide.plan_routes(
-            model, wrong=wrong, human=human, judge=read_prices(judge), **options
+            model, wrong=wrong, human=human, judge=read_prices(judge), **errors
         )
-    for name, each in zip(decide.ROUTES, files, strict=True):
-        tables.write_table(each, found.rows(name))
+    for name, file in zip(decide.ROUTES, files, strict=True):
+        tables.write_table(file, found.rows(name))
     if as_json:
         summary = {
             "done": found.n_done,
@@ -245,7 +207,7 @@ def route(
             "cost_three_humans": found.three_humans,
             "out": out,
         }
-        typer.echo(json.dumps(summary))
+        print_json(summary)
     say(
         f"{found.n_done:,} done, {found.n_human:,} to a human, "
         f"{counted(found.n_judge, 'task')} to another judge or run\n"

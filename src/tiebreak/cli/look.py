@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Callable
@@ -11,31 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tiebreak.cli import options
 from tiebreak.cli.fuse import fit
-from tiebreak.cli.options import (
-    AcceptsOption,
-    ByOption,
-    ColumnsOption,
-    ForceOption,
-    GoldOption,
-    JsonOption,
-    LinksOption,
-    MethodOption,
-    OptionValues,
-    ResponsesArgument,
-    SetOption,
-    TextsOption,
-    as_cli_options,
-    build_estimator,
-    check_files,
-    read_inputs,
-    reading_options,
-    refuse_link_settings,
-    require,
-    split_pairs,
-    texts_of_export,
+from tiebreak.cli.options import CommandInputs, as_cli_options, option, require, split_pairs
+from tiebreak.cli.output import (
+    MAX_SHOWN,
+    STANDARD,
+    print_json,
+    say,
+    shortened,
+    stages,
+    table,
+    wrote,
 )
-from tiebreak.cli.output import MAX_SHOWN, STANDARD, say, shortened, stages, table, wrote
 from tiebreak.errors import note
 from tiebreak.wording import counted, first_few
 
@@ -50,11 +37,11 @@ JUDGES = 0.5  # how much the errors of LLM judges are shared, before gold says o
 
 
 def describe(
-    responses: ResponsesArgument,
-    gold: GoldOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    as_json: JsonOption = False,
+    responses: options.Responses,
+    gold: options.Gold = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Describe responses before they are fused, or a saved model.
 
@@ -67,24 +54,25 @@ def describe(
 
         model_file.load(responses[0])  # every checksum, and that all fits together
         about = model_file.about(responses[0])
-        typer.echo(json.dumps(about) if as_json else "\n".join(model_lines(about)))
+        if as_json:
+            print_json(about)
+        else:
+            typer.echo("\n".join(model_lines(about)))
         return
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    measuring = settings.take(["order", "n_resamples"])
-    settings.finish()
-    check_files((responses, gold, reading.get("tasks")), ())
+    inputs = CommandInputs(responses, columns, given, gold=gold)
+    measuring = inputs.take_last("order", "n_resamples")
+    inputs.check()
     from tiebreak.data.runs import plurality
 
     with stages() as tell:
         tell("reading")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            inputs = read_inputs(responses, columns, reading, {"gold": gold})
-        once = plurality(inputs.responses)  # a worker that was asked ten times agrees once
-        found = count_responses(inputs.responses, once)
-        found["format"] = inputs.form
-        found["columns"] = inputs.columns
+            read = inputs.read()
+        once = plurality(read.responses)  # a worker that was asked ten times agrees once
+        found = count_responses(read.responses, once)
+        found["format"] = read.form
+        found["columns"] = read.columns
         found["notes"] = list(dict.fromkeys(as_cli_options(each.message) for each in caught))
         found |= measure_agreement(once, tell, measuring)
         panel = None
@@ -93,11 +81,10 @@ def describe(
             from tiebreak.judges import panel_report
 
             tell("fitting")
-            model = Auto(dependence=JUDGES).fit(inputs.responses)
-            panel = panel_report(model, inputs.gold, progress=tell)
+            model = Auto(dependence=JUDGES).fit(read.responses)
+            panel = panel_report(model, read.gold, progress=tell)
     if as_json:
-        known = {} if panel is None else {"panel": panel.to_dict()}
-        typer.echo(json.dumps(found | known, ensure_ascii=False))
+        print_json(found if panel is None else found | {"panel": panel.to_dict()})
         return
     lines = describe_lines(found)
     typer.echo("\n".join(lines if panel is None else [*lines, "", "panel", str(panel)]))
@@ -291,42 +278,37 @@ def model_lines(about: dict[str, Any]) -> list[str]:
 
 def evaluate(
     labels: Annotated[
-        str, typer.Argument(help="Table of task, label[, probability].", metavar="LABELS")
+        str, typer.Argument(metavar="LABELS", help="Table of task, label[, probability].")
     ],
     gold: Annotated[
-        str, typer.Argument(help="Table of task, label: known classes.", metavar="GOLD")
+        str, typer.Argument(metavar="GOLD", help="Table of task, label: known classes.")
     ],
-    links: Annotated[
-        str | None, typer.Option(help="Count the links that the labels break.", metavar="FILE")
-    ] = None,
-    given: Annotated[
-        str | None,
-        typer.Option(help="Leave out the gold that fuse was given.", metavar="FILE"),
-    ] = None,
-    columns: ColumnsOption = None,
-    as_json: JsonOption = False,
+    links: Annotated[str | None, option("FILE", "Count the links that the labels break.")] = None,
+    given: Annotated[str | None, option("FILE", "Leave out the gold that fuse was given.")] = None,
+    columns: options.Columns = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Score labels against gold: accuracy, F, calibration, broken links.
 
     Each figure is computed on the tasks that both tables name.
     """
-    check_files((labels, gold, links, given), ())
+    options.check_files((labels, gold, links, given), ())
     from tiebreak import tables
     from tiebreak.evaluate import report as score
 
-    names = {"labels": labels, "gold": gold, "links": links, "given": given}
     readers: dict[str, Any] = {
         "labels": tables.read_labels,
         "gold": tables.read_gold,
         "links": tables.read_links,
         "given": tables.read_gold,
     }
+    names = {"labels": labels, "gold": gold, "links": links, "given": given}
     opened = tables.open_tables(names, split_pairs("--columns", columns))
     read: dict[str, Any] = {what: each.read(readers[what]) for what, each in opened.items()}
     note_of_forms(read["labels"], read["gold"])
     figures = score(read["labels"], read["gold"], read.get("links"), given=read.get("given"))
     if as_json:
-        typer.echo(json.dumps(figures.to_dict(), ensure_ascii=False))
+        print_json(figures.to_dict())
         return
     typer.echo("\n".join(line.strip() for line in table(score_rows(figures))))
     if figures.log_loss is None:
@@ -377,63 +359,60 @@ def score_rows(figures: Report) -> list[tuple[str, str]]:
 
 
 def report(
-    responses: ResponsesArgument,
-    out: Annotated[
-        str, typer.Option("-o", "--out", help="Write the page here.", metavar="FILE")
-    ] = "report.html",
+    responses: options.Responses,
+    out: Annotated[str, option("FILE", "Write the page here.", "-o", "--out")] = "report.html",
     json_path: Annotated[
-        str | None,
-        typer.Option("--json", help="Write the same numbers as JSON here.", metavar="FILE"),
+        str | None, option("FILE", "Write the same numbers as JSON here.", "--json")
     ] = None,
-    links: LinksOption = None,
-    gold: GoldOption = None,
+    links: options.Links = None,
+    gold: options.Gold = None,
     truth: Annotated[
-        str | None,
-        typer.Option(help="Compare with known classes that the fit is not given.", metavar="FILE"),
+        str | None, option("FILE", "Compare with known classes that the fit is not given.")
     ] = None,
-    texts: TextsOption = None,
-    by: ByOption = None,
-    accepts: AcceptsOption = None,
-    method: MethodOption = None,
-    columns: ColumnsOption = None,
-    given: SetOption = None,
-    force: ForceOption = False,
+    texts: options.Texts = None,
+    by: options.By = None,
+    accepts: options.Accepts = None,
+    columns: options.Columns = None,
+    given: options.Set = None,
+    force: options.Force = False,
 ) -> None:
     """Fuse responses and write a page about the result.
 
     The page says how far the labels can be used, compares them with voting, and shows workers,
     the tasks to look at with reasons, links and what to ask next. It is one file without scripts
-    that needs no network.
+    that needs no network. --set method=vb chooses another method than the committee.
     """
-    require("--by", by, "--accepts CLASS, the class that accepts an answer", accepts is not None)
-    require("--accepts", accepts is not None, "--by FILE, which says who made each answer", by)
-    settings = OptionValues(given)
-    reading = settings.take(reading_options())
-    refuse_link_settings(settings, links)
-    method, estimator = build_estimator(method, settings, {"on_contradiction": "drop"})
+    require_both(by, accepts)
+    files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
+    inputs = CommandInputs(responses, columns, given, **files)
+    method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target
 
     check_target(out, overwrite=force)
-    reads = (responses, links, gold, truth, texts, by, reading.get("tasks"))
-    check_files(reads, (out, json_path), are_tables=False)
+    inputs.check(out, json_path, are_tables=False)
     with stages() as tell:
         tell("reading")
-        names = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
-        inputs = read_inputs(responses, columns, reading, names)
-        shown = inputs.texts if texts else texts_of_export(responses)
+        read = inputs.read()
+        shown = read.texts if texts else inputs.texts_of_export()
         tell("fitting")
-        fit(method, estimator, inputs, force=force).report(
+        fit(method, estimator, read, force=force).report(
             out,
-            truth=inputs.truth,
+            truth=read.truth,
             texts=shown,
             source=_title(responses),
-            systems=inputs.systems,
+            systems=read.systems,
             accepts=accepts,
             json_path=json_path,
             overwrite=force,
             watch=tell,
         )
     say(wrote((out, json_path)))
+
+
+def require_both(by: str | None, accepts: str | None) -> None:
+    """Refuse --by without --accepts, and the other way round: self-preference needs both."""
+    require("--by", by, "--accepts CLASS, the class that accepts an answer", accepts is not None)
+    require("--accepts", accepts is not None, "--by FILE, which says who made each answer", by)
 
 
 def _title(responses: list[str]) -> str:

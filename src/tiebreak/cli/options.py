@@ -1,7 +1,7 @@
 """Options that several commands have, each declared once, and what they stand for.
 
 An option that people look for has a flag. Every other option of Python (of reading, of an
-estimator, of a desk) is reached by `--set name=value`; whoever has an option of that name takes it
+estimator, of a desk) is reached by `--set name=value`: whoever has an option of that name takes it
 from `OptionValues`, and checks its value.
 """
 
@@ -12,7 +12,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,99 +20,63 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli import messages as messages
+from tiebreak.cli import messages
 from tiebreak.cli.output import STANDARD
 from tiebreak.errors import FileError, OptionError, note
-from tiebreak.options import LINK_OPTIONS, LinkOptions, MeanFieldOptions
+from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions, require_word
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
 
-Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
-ESTIMATORS: dict[Method, str] = {
-    "auto": "Auto",
-    "vb": "VariationalBayes",
-    "ds": "DawidSkene",
-    "mv": "MajorityVote",
-    "gibbs": "GibbsSampler",
-}
-TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
-ResponsesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        help="Tables of task, worker, label: files, 'patterns*', folders; - is stdin.",
-        metavar="RESPONSES",
-    ),
-]
-ModelArgument = Annotated[str, typer.Argument(help="A model file.", metavar="MODEL.tbm")]
-OutOption = Annotated[
-    str | None,
-    typer.Option("-o", "--out", help="Write labels here, not to stdout.", metavar="FILE"),
-]
-LinksOption = Annotated[
-    str | None, typer.Option(help="Table of left, right, link (must|cannot).", metavar="FILE")
-]
-GoldOption = Annotated[
-    str | None, typer.Option(help="Table of task, label: known classes.", metavar="FILE")
-]
-TextsOption = Annotated[
-    str | None, typer.Option(help="Table of task, text: what to show.", metavar="FILE")
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(help="Names of columns, in any table: task=item,left=…", metavar="PAIRS"),
-]
-SetOption = Annotated[
+def option(metavar: str, help: str, *flags: str, **more: Any) -> Any:
+    """Declare an option with a value: its name in the help, and what it does."""
+    return typer.Option(*flags, metavar=metavar, help=help, **more)
+
+
+def flag(name: str, help: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(name, help=help)
+
+
+TABLES = "Tables of task, worker, label: files, 'patterns*', folders; - is stdin."
+METHODS = (
+    "auto: a committee of models near the votes, vb: variational Bayes, ds: Dawid-Skene, "
+    "mv: majority vote, gibbs: sampling. [auto, or vb where only that can]"
+)
+Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
+File = str | None
+
+Responses = Annotated[list[str], typer.Argument(metavar="RESPONSES", help=TABLES)]
+Model = Annotated[str, typer.Argument(metavar="MODEL.tbm", help="A model file.")]
+Out = Annotated[File, option("FILE", "Write labels here, not to stdout.", "-o", "--out")]
+Links = Annotated[File, option("FILE", "Table of left, right, link (must|cannot).")]
+Gold = Annotated[File, option("FILE", "Table of task, label: known classes.")]
+Texts = Annotated[File, option("FILE", "Table of task, text: what to show.")]
+Columns = Annotated[File, option("PAIRS", "Names of columns, in any table: task=item,left=…")]
+Set = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        help="Any other option, such as question=NAME; an unknown name lists all.",
-        metavar="NAME=VALUE",
-    ),
+    option("NAME=VALUE", "Any other option, as question=…; a wrong name lists all.", "--set"),
 ]
-MethodOption = Annotated[
-    Method | None,
-    typer.Option(
-        help="auto: a committee of models near the votes, vb: variational Bayes, ds: Dawid-Skene, "
-        "mv: majority vote, gibbs: sampling. [auto, or vb where only that can]"
-    ),
-]
-ProbabilitiesOption = Annotated[
-    bool, typer.Option("--probabilities", help="Add one column per class.")
-]
-SaveOption = Annotated[
-    str | None,
-    typer.Option(help="Save the model, for predict, update, stream.", metavar="MODEL.tbm"),
-]
-KeepOption = Annotated[
+ByMethod = Annotated[Method | None, typer.Option("--method", help=METHODS)]
+Probabilities = Annotated[bool, flag("--probabilities", "Add one column per class.")]
+Save = Annotated[File, option("MODEL.tbm", "Save the model, for predict, update, stream.")]
+Keep = Annotated[
     Literal["responses", "counts"] | None,
     typer.Option(help="Save all responses, or only counts of them. [responses, or as it is]"),
 ]
-WaitOption = Annotated[
-    float,
-    typer.Option(
-        help="Wait so long while another process writes the model.", metavar="SECONDS", min=0.0
-    ),
+Wait = Annotated[
+    float, option("SECONDS", "Wait so long while another process writes the model.", min=0.0)
 ]
-ByOption = Annotated[
-    str | None, typer.Option("--by", help="Table of task, system: who made the answer.")
+By = Annotated[File, option("FILE", "Table of task, system: who made the answer.", "--by")]
+Accepts = Annotated[File, option("CLASS", "The class that accepts an answer, with --by.")]
+Cluster = Annotated[
+    File, option("ADDRESS", "Work on shards with Dask: tcp://HOST:8786, or local:N.")
 ]
-AcceptsOption = Annotated[
-    str | None, typer.Option(help="The class that accepts an answer, with --by.", metavar="CLASS")
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(help="Work on shards with Dask: tcp://HOST:8786, or local:N.", metavar="ADDRESS"),
-]
-OutOfCoreOption = Annotated[
-    bool, typer.Option("--out-of-core", help="Work on shards one by one, mapped from the disk.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SummaryOption = Annotated[
-    bool, typer.Option("--json", help="Print the summary as JSON on stdout; needs -o.")
-]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+OutOfCore = Annotated[bool, flag("--out-of-core", "Work on shards one by one, from the disk.")]
+AsJson = Annotated[bool, flag("--json", "Print JSON.")]
+JsonSummary = Annotated[bool, flag("--json", "Print the summary as JSON; needs -o.")]
+Force = Annotated[bool, flag("--force", "Overwrite existing files.")]
 
 
 def split_list(text: str) -> list[str]:
@@ -124,61 +88,38 @@ def split_list(text: str) -> list[str]:
     return [part.strip() for part in next(csv.reader([text], skipinitialspace=True), [])]
 
 
-def split_pairs(option: str, text: str | None) -> dict[str, str]:
+def split_pairs(name: str, text: str | None) -> dict[str, str]:
     """Read name=value,name=value.
 
     >>> split_pairs("--columns", "task=item,label=answer")
     {'task': 'item', 'label': 'answer'}
     """
     pairs = [] if text is None else [part.partition("=") for part in split_list(text)]
-    if text is not None and not (pairs and all(name and is_ and to for name, is_, to in pairs)):
-        raise OptionError("pairs-expected", option=option, text=text)
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    if text is not None and not (pairs and all(key and is_ and to for key, is_, to in pairs)):
+        raise OptionError("pairs-expected", option=name, text=text)
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def split_numbers(option: str, text: str | None, example: str) -> dict[Any, float] | None:
+def split_numbers(name: str, text: str | None, example: str) -> dict[Any, float] | None:
     """Read name=number,name=number; None where nothing is given.
 
     >>> split_numbers("--prices", "gpt=0.002,claude=0.004", "gpt=0.002")
     {'gpt': 0.002, 'claude': 0.004}
     """
-    if text is None:
-        return None
     try:
-        return {name: float(number) for name, number in split_pairs(option, text).items()}
+        found = {key: float(number) for key, number in split_pairs(name, text).items()}
     except ValueError:
-        raise OptionError("numbers-expected", option=option, example=example, text=text) from None
+        raise OptionError("numbers-expected", option=name, example=example, text=text) from None
+    return None if text is None else found
 
 
-def one_or_all(names: list[str]) -> str | list[str]:
-    """Return the one name that was given, or all: `tiebreak fuse p1.csv` reads one file."""
-    return names[0] if len(names) == 1 else names
+def require(name: str, is_given: object, other: str, has_other: object) -> None:
+    """Refuse an option without another that it needs."""
+    if is_given and not has_other:
+        raise OptionError("option-needs", option=name, other=other)
 
 
 # --set
-
-
-class OptionValues:
-    """What `--set name=value` was given, until somebody takes it."""
-
-    def __init__(self, given: list[str] | None) -> None:
-        pairs = (each.partition("=") for each in given or ())
-        self.left = {
-            name.strip().replace("-", "_"): value if is_ else "true" for name, is_, value in pairs
-        }
-        self.known: dict[str, None] = {}
-
-    def take(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return the values of these options, as far as they were given."""
-        names = list(names)
-        self.known |= dict.fromkeys(names)
-        return {name: read_value(name, self.left.pop(name)) for name in names if name in self.left}
-
-    def finish(self) -> None:
-        """Refuse what nobody took."""
-        for name in self.left:
-            raise OptionError("unknown-setting", name=name, known=list(self.known))
-
 
 LISTS = ("classes", "task_columns", "worker_columns", "members", "kinds", "order")
 TEXTS = (
@@ -186,6 +127,7 @@ TEXTS = (
     *("task_pattern", "label_pattern", "label_pointer", "wording", "class_texts"),
 )
 WORDS = {"yes": True, "true": True, "no": False, "false": False}
+TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
 
 
 def read_value(name: str, text: str) -> Any:
@@ -213,21 +155,153 @@ def read_value(name: str, text: str) -> Any:
     return text
 
 
-def reading_options() -> list[str]:
-    """Return the names of the options of reading that `--set` reaches."""
-    from tiebreak.tables import ReadingOptions
+class OptionValues:
+    """What `--set name=value` was given, until somebody takes it by its name."""
 
-    return [*(each.name for each in fields(ReadingOptions) if each.name != "columns"), "sampling"]
+    def __init__(self, given: list[str] | None) -> None:
+        pairs = (each.partition("=") for each in given or ())
+        self.left = {
+            name.strip().replace("-", "_"): value if is_ else "true" for name, is_, value in pairs
+        }
+        self.known: list[str] = []
+
+    def take(self, *names: str) -> dict[str, Any]:
+        """Return the values of these options, as far as they were given."""
+        self.known += names
+        return {name: read_value(name, self.left.pop(name)) for name in names if name in self.left}
+
+    def take_last(self, *names: str) -> dict[str, Any]:
+        """Take these options, and refuse what nobody took."""
+        taken = self.take(*names)
+        for name in self.left:
+            raise OptionError("unknown-setting", name=name, known=self.known)
+        return taken
 
 
-def link_names() -> Iterator[tuple[str, type[LinkOptions], str]]:
-    """Return each option of links: its name in `--set`, the class that has it, its field."""
-    for kind in LINK_OPTIONS.values():
-        for each in fields(kind):
-            yield f"link_{each.name}", kind, each.name
+class CommandInputs(OptionValues):
+    """The tables that a command reads: files by what they hold, how they are read, and --set."""
+
+    def __init__(
+        self,
+        responses: list[str],
+        columns: str | None,
+        given: list[str] | None,
+        **files: str | None,
+    ) -> None:
+        from tiebreak.tables import ReadingOptions
+
+        super().__init__(given)
+        self.responses = responses
+        self.columns = split_pairs("--columns", columns)
+        names = (each.name for each in fields(ReadingOptions) if each.name != "columns")
+        self.reading = self.take(*names, "sampling")
+        self.of_reading = tuple(self.known)
+        self.files = {**files, "tasks": self.reading.pop("tasks", None)}
+
+    def is_of_reading(self, setting: str) -> bool:
+        """Return whether a value of --set says how tables are read."""
+        return setting.partition("=")[0].strip().replace("-", "_") in self.of_reading
+
+    @property
+    def source(self) -> str | list[str]:
+        """The one file of responses, or all of them."""
+        return self.responses[0] if len(self.responses) == 1 else self.responses
+
+    def check(
+        self, *writes: str | None, also: Iterable[str | None] = (), are_tables: bool = True
+    ) -> None:
+        """Refuse, before any work is done, files that cannot be read or written together."""
+        reads = (self.responses, *self.files.values(), *also)
+        check_files(reads, writes, are_tables=are_tables)
+
+    def estimator(
+        self, method: Method | None, *, needs_vb: bool = False, **defaults: Any
+    ) -> tuple[Method, Estimator]:
+        """Make the estimator of a method with the options left; `defaults` where it has them."""
+        for name in self.left:
+            if name.startswith("link_") or name == "on_contradiction":
+                require(f"--set {name}", True, "--links", self.files.get("links"))
+        return build_estimator(method, self, defaults, needs_vb=needs_vb)
+
+    def read(self, *, may_be_empty: bool = False, has_media: bool = False) -> SimpleNamespace:
+        """Read the tables; names of columns are shared out among all of them.
+
+        What a file marks as true is gold, unless gold is given. With `may_be_empty` a table without
+        rows counts as not given; with `has_media` texts are those of the page: by what they are,
+        text, markdown, image or audio.
+        """
+        from tiebreak import tables
+        from tiebreak.tables.source import NoRowsError
+
+        options = dict(self.reading)
+        sampling = options.pop("sampling", None)
+        sources = {"responses": self.source if self.responses else None, **self.files}
+        opened = tables.open_tables(sources, self.columns, **options)
+
+        def read(what: str, reader: Callable[..., Any], **more: Any) -> Any:
+            try:
+                return opened[what].read(reader, **more) if what in opened else None
+            except NoRowsError:
+                if may_be_empty:
+                    return None
+                raise
+
+        export = read("responses", tables.read_export, tasks=read("tasks", tables.read_tasks))
+        found = SimpleNamespace(
+            responses=None if export is None else export.responses,
+            columns=None if export is None else export.columns,
+            form=None if export is None else export.form,
+            links=read("links", tables.read_links, sampling=sampling),
+            gold=read("gold", tables.read_gold),
+            truth=read("truth", tables.read_gold),
+            among=read("among", tables.read_tasks),
+            texts=read("texts", tables.read_contents if has_media else tables.read_texts),
+            systems=read("systems", tables.read_systems),
+            selection=read("selection", tables.read_selection),
+        )
+        if export is not None and export.gold is not None:
+            if found.gold is not None:
+                note("gold-overrides-file", n=len(export.gold), file=self.responses[0])
+            found.gold = export.gold if found.gold is None else found.gold
+        if options.get("fold_labels") and export is not None:
+            for name in ("gold", "truth"):
+                if (known := getattr(found, name)) is not None:
+                    setattr(found, name, known.with_labels_like(export.responses.classes))
+        return found
+
+    def texts_of_export(self) -> dict[Any, str] | None:
+        """Return the texts that stand beside the answers in the export of a tool."""
+        from tiebreak.tables.formats import read_texts
+        from tiebreak.tables.source import is_packed
+
+        if self.source == STANDARD or is_packed(self.source):  # the one can be read only once
+            return None
+        return read_texts(self.source) or None
 
 
-def take_link_options(settings: OptionValues) -> LinkOptions | None:
+# Estimators
+
+ESTIMATORS: dict[Method, str] = {
+    "auto": "Auto",
+    "vb": "VariationalBayes",
+    "ds": "DawidSkene",
+    "mv": "MajorityVote",
+    "gibbs": "GibbsSampler",
+}
+
+
+def link_names(kind: type[LinkOptions]) -> list[str]:
+    """Return the options of links of a kind, as `--set` calls them: link_error and the like."""
+    return [f"link_{each.name}" for each in fields(kind)]
+
+
+def are_mean_field(values: OptionValues) -> bool:
+    """Return whether what was set about links is about mean-field ones."""
+    is_asked = values.left.get("link_options") == MeanFieldOptions.name
+    return is_asked or not values.left.keys().isdisjoint(link_names(MeanFieldOptions))
+
+
+def take_link_options(values: OptionValues) -> LinkOptions | None:
     """Return the options of links that were set, None where none was.
 
     >>> take_link_options(OptionValues(["link_error=learn"])).error
@@ -235,74 +309,50 @@ def take_link_options(settings: OptionValues) -> LinkOptions | None:
     >>> take_link_options(OptionValues(["link_strength=0.25"])).name
     'mean-field'
     """
-    asked = settings.take(["link_options"]).get("link_options")
-    if asked is not None and asked not in LINK_OPTIONS:
-        raise OptionError.unknown("link_options", asked, tuple(LINK_OPTIONS))
-    chosen: dict[type[LinkOptions], dict[str, Any]] = {}
-    for name, kind, field in link_names():
-        for value in settings.take([name]).values():
-            given = tuple(value) if isinstance(value, list) else value
-            chosen.setdefault(kind, {})[field] = given
-    if asked is not None:
-        chosen.setdefault(LINK_OPTIONS[asked], {})
-    if len(chosen) > 1:
-        exact, mean_field = (next(iter(chosen[kind]), "") for kind in LINK_OPTIONS.values())
-        raise OptionError(
-            "links-of-two-kinds",
-            exact=f"link_{exact or 'options=exact'}",
-            mean_field=f"link_{mean_field or 'options=mean-field'}",
-        )
-    for kind, values in chosen.items():
-        return kind(**values)
-    return None
-
-
-def refuse_link_settings(settings: OptionValues, links: str | None) -> None:
-    """Refuse options of links where there are none."""
-    for name in settings.left:
-        if name.startswith("link_") or name == "on_contradiction":
-            require(f"--set {name}", True, "--links", links)
+    kind = MeanFieldOptions if are_mean_field(values) else ExactLinkOptions
+    asked = values.take("link_options")
+    for word in asked.values():
+        require_word("link_options", word, (ExactLinkOptions.name, MeanFieldOptions.name))
+    given: dict[str, Any] = {
+        name.removeprefix("link_"): tuple(value) if isinstance(value, list) else value
+        for name, value in values.take(*link_names(kind)).items()
+    }
+    return kind(**given) if given or asked else None
 
 
 def build_estimator(
-    method: Method | None,
-    settings: OptionValues,
-    defaults: Mapping[str, Any],
-    *,
-    needs_vb: bool = False,
+    method: Method | None, values: OptionValues, defaults: Mapping[str, Any], *, needs_vb: bool
 ) -> tuple[Method, Estimator]:
-    """Make the estimator of a method, with its options; `defaults` count where it has them.
+    """Make the estimator of a method with the options left.
 
     Without a method it is auto, or vb where something was set that only vb has.
     """
     import tiebreak as tb
 
-    mean_field = [name for name, kind, _ in link_names() if kind is MeanFieldOptions]
-    needs_vb |= settings.left.get("link_options") == MeanFieldOptions.name
-    needs_vb |= not settings.left.keys().isdisjoint(mean_field)
-    tried: list[Method] = ["vb"] if needs_vb else ["auto", "vb"]
+    if method is None and (asked := values.take("method")):
+        require_word("method", asked["method"], tuple(ESTIMATORS))
+        method = asked["method"]
+    tried: list[Method] = ["vb"] if needs_vb or are_mean_field(values) else ["auto", "vb"]
     for name in tried if method is None else [method]:
         estimator: Estimator = getattr(tb, ESTIMATORS[name])()
-        known = estimator.get_params()
+        known = estimator.get_params().keys()
         has_links = "link_options" in known
-        names = {*known, *((each for each, *_ in link_names()) if has_links else ())}
-        if settings.left.keys() <= names:
+        links = [*link_names(ExactLinkOptions), *link_names(MeanFieldOptions)] if has_links else []
+        if values.left.keys() <= {*known, *links}:
             break
-    links = take_link_options(settings) if has_links else None
     chosen = {key: value for key, value in defaults.items() if key in known}
-    chosen |= settings.take(sorted(known.keys() - {"link_options", "progress"}))
-    if links is not None:
-        chosen["link_options"] = links
-    settings.finish()
+    if has_links and (options := take_link_options(values)) is not None:
+        chosen["link_options"] = options
+    chosen |= values.take_last(*sorted(known - {"link_options", "progress"}))
     return name, estimator.set_params(**chosen)
 
 
 # Arguments of Python, by which messages name options, and how a command spells them.
 FLAGS = {
-    **{name: f"--{name}" for name in ("gold", "links", "texts", "columns", "kinds", "budget")},
-    **{name: f"--{name}" for name in ("save", "keep", "wait", "again", "force", "resume")},
-    **{name: f"--{name.replace('_', '-')}" for name in ("cost_matrix", "abstain_rate")},
-    **{name: f"--{name}" for name in ("selection", "accepts", "truth", "probabilities")},
+    **{name: f"--{name}" for name in ("gold", "links", "texts", "columns", "kinds", "save")},
+    **{name: f"--{name}" for name in ("keep", "wait", "again", "force", "selection", "accepts")},
+    **{name: f"--{name}" for name in ("truth", "probabilities")},
+    "cost_matrix": "--cost-matrix",
     "systems": "--by",
     "overwrite": "--force",
 }
@@ -314,6 +364,7 @@ SETTINGS = (
     *("on_contradiction", "tol", "max_iter", "accelerate", "backend", "smoothing", "n_chains"),
     *("n_warmup", "n_draws", "random_state", "init", "link_error", "among", "target", "batch"),
     *("strategy", "stop_when_worth_less_than", "wording", "class_texts", "level", "human_error"),
+    *("abstain_rate", "resume", "budget", "forget"),
 )
 ARGUMENT = re.compile(
     r"(?<![\w.'\"{-])(?:"
@@ -361,80 +412,6 @@ def _as_option(found: re.Match[str]) -> str:
     return found[0]
 
 
-# Tables
-
-
-def read_inputs(
-    responses: list[str],
-    columns: str | None,
-    reading: Mapping[str, Any],
-    names: Mapping[str, str | None],
-    *,
-    may_be_empty: bool = False,
-    has_media: bool = False,
-) -> SimpleNamespace:
-    """Read responses and the tables beside them; `names` has files by what they hold.
-
-    Names of columns are shared out among all of them. What a file marks as true is gold, unless
-    gold is given. With `may_be_empty` a table without rows counts as not given; with `has_media`
-    texts are those of the page: by what they are, text, markdown, image or audio.
-    """
-    from tiebreak import tables
-    from tiebreak.tables.source import NoRowsError
-
-    options = dict(reading)
-    sampling = options.pop("sampling", None)
-    sources = {"responses": one_or_all(responses) if responses else None, **names}
-    tasks = options.pop("tasks", None)
-    opened = tables.open_tables(
-        sources | {"tasks": tasks}, split_pairs("--columns", columns), **options
-    )
-
-    def read(what: str, reader: Callable[..., Any], **more: Any) -> Any:
-        try:
-            return opened[what].read(reader, **more) if what in opened else None
-        except NoRowsError:
-            if may_be_empty:
-                return None
-            raise
-
-    known_tasks = read("tasks", tables.read_tasks)
-    export = read("responses", tables.read_export, tasks=known_tasks)
-    given = SimpleNamespace(
-        responses=None if export is None else export.responses,
-        columns=None if export is None else export.columns,
-        form=None if export is None else export.form,
-        links=read("links", tables.read_links, sampling=sampling),
-        gold=read("gold", tables.read_gold),
-        truth=read("truth", tables.read_gold),
-        among=read("among", tables.read_tasks),
-        texts=read("texts", tables.read_contents if has_media else tables.read_texts),
-        systems=read("systems", tables.read_systems),
-        selection=read("selection", tables.read_selection),
-    )
-    if export is not None and export.gold is not None:
-        if given.gold is not None:
-            note("gold-overrides-file", n=len(export.gold), file=responses[0])
-        given.gold = export.gold if given.gold is None else given.gold
-    if options.get("fold_labels") and export is not None:
-        for name in ("gold", "truth"):
-            known = getattr(given, name)
-            if known is not None:
-                setattr(given, name, known.with_labels_like(export.responses.classes))
-    return given
-
-
-def texts_of_export(responses: list[str]) -> dict[Any, str] | None:
-    """Return the texts that stand beside the answers in the export of a tool."""
-    from tiebreak.tables.formats import read_texts
-    from tiebreak.tables.source import is_packed
-
-    source = one_or_all(responses)
-    if source == STANDARD or is_packed(source):  # the one can be read only once
-        return None
-    return read_texts(source) or None
-
-
 # Files
 
 
@@ -444,7 +421,7 @@ def check_files(
     *,
     are_tables: bool = True,
 ) -> None:
-    """Refuse, before any work is done, files that cannot be read or written together.
+    """Refuse files that cannot be read or written together.
 
     Standard input feeds one file only; a file to write needs its folder and must not be one that
     is read, nor be written twice. A table is not written under the name of another format.
@@ -515,9 +492,3 @@ def make_folder(name: str) -> Path:
     except OSError as error:
         raise FileError("out-folder-not-made", folder=name, reason=error.strerror) from None
     return folder
-
-
-def require(option: str, is_given: object, other: str, has_other: object) -> None:
-    """Refuse an option without another that it needs."""
-    if is_given and not has_other:
-        raise OptionError("option-needs", option=option, other=other)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+
+import typer
 
 from tiebreak.wording import aligned
 
@@ -46,6 +49,11 @@ def say(words: str) -> None:
     """Write words to stderr, unless the command is quiet."""
     if words and not _is_quiet:
         print_message(words)
+
+
+def print_json(found: object) -> None:
+    """Print what was found as JSON, in one line."""
+    typer.echo(json.dumps(found, ensure_ascii=False))
 
 
 def wrote(names: Iterable[object]) -> str:
