@@ -39,8 +39,6 @@ OWN: dict[str, Message] = {
     "options-exclude": "{one} and {other} exclude each other.",
     "method-without-links": "--method {method} cannot use --links; --method vb can.",
     "method-without-workers": "--method mv does not model workers; --worker-summary needs it to.",
-    "links-of-two-kinds": "{exact} is for exact links, {mean_field} for mean-field ones. "
-    "Choose one kind.",
     "nothing-new": "There is nothing new: name responses, --links or --gold.",
     "not-over-shards": "{what} over shards has no {options}. Leave it out.",
     "shards-need-folder": "Labels of shards go into a folder: name it with -o FOLDER.",
