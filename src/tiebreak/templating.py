@@ -1,7 +1,8 @@
-"""HTML templates and Markdown, with the same rules for the page and the report."""
+"""Templates of HTML and of sentences, and Markdown, with the same rules everywhere."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import jinja2
@@ -24,6 +25,24 @@ def environment(package: str) -> jinja2.Environment:
     )
     made.filters["markdown"] = markdown
     return made
+
+
+def sentences(package: str, name: str, **given: object) -> list[str]:
+    """Return the sentences of a template of plain text, in which each paragraph is one of them."""
+    template = _texts(package).get_template(name)
+    paragraphs = re.split(r"\n\s*\n", template.render(**given))
+    lines = (re.sub("[ \n]+", " ", each).strip(" ") for each in paragraphs)
+    return [line for line in lines if line]
+
+
+@cache
+def _texts(package: str) -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package, "templates"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
 
 
 def markdown(text: str) -> Markup:

@@ -13,7 +13,7 @@ panel on known tasks, several runs of a judge included. Both are made of `Residu
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -32,7 +32,6 @@ from tiebreak.inference.known import deal
 from tiebreak.judges.agreement import COPIED, LEAST_ERRORS, by_worker
 from tiebreak.judges.known import LEVEL, GoldTable
 from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.wording import first_few
 
 Places = npt.NDArray[np.integer[Any]]
 
@@ -257,22 +256,6 @@ class SharedErrors(NamedTuple):
     one_more: float  # effective number with one more judge like these
     pairs: Floats  # (J, J): φ of two judges, nan where they share too few tasks
     clusters: tuple[tuple[int, ...], ...]  # of two judges and more, largest first
-
-    def sentences(self, workers: Sequence[Hashable]) -> list[str]:
-        """Say how many independent judges the panel is worth, and whose errors are alike."""
-        low, high = self.effective_interval
-        phi_low, phi_high = self.interval
-        said = [
-            f"{self.n_judges:.1f} judges a task are worth {self.effective:.1f} independent ones "
-            f"({low:.1f} to {high:.1f}); their errors correlate by {self.correlation:.2f} "
-            f"({phi_low:.2f} to {phi_high:.2f}).",
-            f"One more judge like these would make it {self.one_more:.2f}, from "
-            f"{self.effective:.2f}.",
-        ]
-        for group in self.clusters[:5]:
-            names = first_few([str(workers[j]) for j in group], 6)
-            said.append(f"Errors are more alike than that among {names}.")
-        return said
 
 
 def shared_errors(table: GoldTable, n_judges: float | None = None) -> SharedErrors:

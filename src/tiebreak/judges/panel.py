@@ -10,14 +10,14 @@ log-loss is below 0, "about as good" where it is within a margin, and else nothi
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import beta
 
-from tiebreak import tables
+from tiebreak import tables, templating
 from tiebreak.arguments import (
     FLAG,
     FUNCTION,
@@ -103,17 +103,6 @@ class Versus(NamedTuple):
     best_accuracy: float
     probability_better: float  # that the panel is more often right
 
-    def __str__(self) -> str:
-        chance = self.probability_better
-        answer = "Yes" if chance >= SURE else "No" if chance <= 1.0 - SURE else "Not known yet"
-        written = "> .99" if chance > 0.99 else "< .01" if chance < 0.01 else _share(chance)
-        return (
-            f"Is the panel better than its best judge? {answer}: panel "
-            f"{_share(self.panel_accuracy)} ({_between(self.panel_interval)}), best judge "
-            f"({self.best}) {_share(self.best_accuracy)}; probability {written} that the panel is "
-            "better."
-        )
-
 
 class SmallPanel(NamedTuple):
     """A part of the panel that is surely about as good as the whole, or better."""
@@ -133,17 +122,6 @@ class SmallPanel(NamedTuple):
         """Whether labels are surely better: log-loss falls, and accuracy does not."""
         return self.change.high < 0.0 and self.accuracy >= self.whole_accuracy
 
-    def __str__(self) -> str:
-        n = len(self.workers)
-        stay = "1 judge stays" if n == 1 else f"{n:,} judges stay"
-        return (
-            f"Labels are {'better' if self.is_better else 'about as good'} without "
-            f"{_some(self.left_out)}: log-loss {self.log_loss:.3f}, of all judges "
-            f"{self.whole_log_loss:.3f} (difference {self.change.text()}); accuracy "
-            f"{_share(self.accuracy)}, of all {_share(self.whole_accuracy)}. {stay}: "
-            f"{_some(self.workers)}."
-        )
-
 
 class GoldGain(NamedTuple):
     """What known labels are worth: log-loss with half of them and with all."""
@@ -152,12 +130,6 @@ class GoldGain(NamedTuple):
     half: float
     all: float
     change: PairedDifference
-
-    def __str__(self) -> str:
-        return (
-            f"More gold: log-loss is {self.half:.3f} with half of the known labels and "
-            f"{self.all:.3f} with all: {self.change.text()}."
-        )
 
 
 class Suspect(NamedTuple):
@@ -171,16 +143,6 @@ class Suspect(NamedTuple):
     said: float  # how often it says that
     true: float  # how often that is so
 
-    def __str__(self) -> str:
-        fond = (
-            f"; it says {self.label!r} in {_share(self.said)} of tasks, and {_share(self.true)} are"
-        )
-        return (
-            f"Look at {self.worker}: it is right in {_share(self.accuracy)} of known tasks, other "
-            f"judges in {_share(self.others)} (difference {self.behind.text(2)})"
-            f"{'' if self.label is None else fond}."
-        )
-
 
 class SelfPreference(NamedTuple):
     """How much more a judge accepts answers of its own family; interval of 95 %."""
@@ -190,13 +152,6 @@ class SelfPreference(NamedTuple):
     n_own: int
     preference: float
     interval: tuple[float, float]
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return (
-            f"{self.worker} accepts answers of its own family ({self.family}) by "
-            f"{self.preference:+.2f} ({low:+.2f} to {high:+.2f}) more than other judges do."
-        )
 
 
 @dataclass(frozen=True)
@@ -245,7 +200,7 @@ class PanelReport:
         columns = {"judge": [str(each.worker) for each in judges]}
         if self.n_known:
             columns["accuracy"] = [_share(each.accuracy) for each in judges]
-            columns["95 %"] = [_between(each.interval) for each in judges]
+            columns["95 %"] = [" to ".join(map(_share, each.interval)) for each in judges]
             columns["known"] = [f"{each.n_known:,}" for each in judges]
         for title, name in OF_RUNS.items():
             values = [getattr(each, name) for each in judges]
@@ -259,60 +214,23 @@ class PanelReport:
 
     def sentences(self) -> list[str]:
         """Return what is found beside the table of judges, a sentence or two each."""
-        several = len(self.workers) > 1
-        found: list[object] = []
-        if self.shared is not None and several:
-            found += self.shared.sentences(self.workers)
-        elif self.shared is not None:
-            found.append("With one judge there is nothing to share: add judges of another kind.")
-        if self.versus is not None and several:
-            found.append(self.versus)
-            if self.n_unanimous:
-                wrong = self.unanimous_wrong
-                agreed = counted(self.n_unanimous, "known task")
-                which = f": {_some(wrong)}" if wrong else ""
-                found.append(
-                    f"All judges agree on {agreed}; by gold {len(wrong):,} of these labels "
-                    f"{agreeing(len(wrong), 'are')} wrong{which}."
-                )
-        found += self.look_at
-        if self.versus is not None and several:
-            found += self._who_could_go()
-        if self.gold_gain is not None:
-            found.append(self.gold_gain)
-        return list(map(str, [*found, *self.self_preference[:MAX_SHOWN]]))
-
-    def _who_could_go(self) -> Iterator[object]:
-        known = counted(self.n_known, "known label")
-        small, cheap = self.smallest, self.cheapest
-        if not self.outdone:
-            yield (
-                f"Which judges could go is not known from {known}: no judge is surely right less "
-                "often than two others."
-            )
-        elif self.gold_gain is None:
-            return  # parts of the panel were not tried
-        elif small is None:
-            yield (
-                f"From {known} it is not known whether labels stay as good without "
-                f"{_some(self.outdone)}."
-            )
-        else:
-            yield small
-            if cheap is not None and cheap.price is not None and cheap.whole_price is not None:
-                yield (
-                    f"The cheapest panel about as good: {cheap.price:g} a task instead of "
-                    f"{cheap.whole_price:g} (log-loss {cheap.log_loss:.3f}): "
-                    f"{_some(cheap.workers)}."
-                )
-
-
-def _some(names: Iterable[object]) -> str:
-    return first_few(list(map(str, names)), 6)
-
-
-def _between(interval: Iterable[float]) -> str:
-    return " to ".join(map(_share, interval))
+        return templating.sentences(
+            "tiebreak.judges",
+            "panel.txt",
+            r=self,
+            several=len(self.workers) > 1,
+            judges=lambda codes: [self.workers[j] for j in codes],
+            sure=SURE,
+            most=MAX_SHOWN,
+            share=_share,
+            shares=lambda interval: " to ".join(map(_share, interval)),
+            number=lambda value, digits=2: f"{value:.{digits}f}",
+            between=lambda ends, digits=2: " to ".join(f"{end:.{digits}f}" for end in ends),
+            some=lambda names: first_few(list(map(str, names)), 6),
+            repr=repr,
+            counted=counted,
+            agreeing=agreeing,
+        )
 
 
 def _share(value: float) -> str:

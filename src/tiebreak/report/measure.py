@@ -531,8 +531,10 @@ def _judges_by_gold(subject: Subject) -> Found | None:
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
         found = judges.panel_report(model, gold, sub_panels=False)
-    if found.versus is not None:
-        subject.say(str(found.versus), LOOK)
+    said = found.sentences()
+    for sentence in said:
+        if sentence.startswith("Is the panel better"):
+            subject.say(sentence, LOOK)
     return {
         "n_known": found.n_known,
         "judges": [
@@ -546,7 +548,7 @@ def _judges_by_gold(subject: Subject) -> Found | None:
             for each in found.judges[:MOST_WORKERS]
         ],
         "effective": None if found.shared is None else found.shared.effective,
-        "sentences": [*(str(each.message) for each in notes), *found.sentences()],
+        "sentences": [*(str(each.message) for each in notes), *said],
     }
 
 
