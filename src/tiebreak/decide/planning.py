@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import templating
 from tiebreak.arguments import SEVERAL, WITH_RESPONSES, checks, number, optional, whole
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_frame
@@ -134,27 +135,11 @@ class VotePlan:
         return dict(Counter(vote.worker for vote in self.votes).most_common())
 
     def __str__(self) -> str:
-        if self.cost_now <= self.limit:
-            return f"The expected cost, {self.cost_now:.6g}, is below {self.limit:g} already."
-        expert = counted(self.n_expert_labels, "label")
-        if not self.votes:
-            return (
-                f"No vote that was tried lowers the expected cost, {self.cost_now:.6g}. {expert} "
-                f"by an expert would bring it to {self.limit:g}."
-            )
-        workers = self.by_worker()
-        names = ", ".join(f"{name} ({n:,})" for name, n in list(workers.items())[:SHOWN])
+        workers = [f"{name} ({n:,})" for name, n in self.by_worker().items()]
         more = f" and {len(workers) - SHOWN:,} more" if len(workers) > SHOWN else ""
-        votes = f"{counted(len(self.votes), 'vote')} on {counted(self.n_tasks, 'task')}"
-        change = f"the expected cost from {self.cost_now:.6g} to {self.cost_after:.6g}"
-        if self.is_reached:
-            return (
-                f"{votes} by {names}{more} bring {change}. {expert} by an expert would do as well."
-            )
-        return (
-            f"No number of votes tried brings the expected cost below {self.limit:g}: {votes} by "
-            f"{names}{more} bring {change}. {expert} by an expert would."
-        )
+        named = ", ".join(workers[:SHOWN]) + more
+        given = {"plan": self, "by_worker": named, "counted": counted}
+        return " ".join(templating.sentences("tiebreak.decide", "votes.txt", **given))
 
     def columns(self) -> dict[str, Column]:
         """Return task, worker and gain."""

@@ -24,7 +24,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import t as student
 
-from tiebreak import tables
+from tiebreak import tables, templating
 from tiebreak.arguments import FITTED, checks
 from tiebreak.data.runs import plurality
 from tiebreak.errors import InputError
@@ -159,21 +159,7 @@ class Dependence:
     correlation: Floats = field(repr=False)
 
     def __str__(self) -> str:
-        low, high = self.effective_interval
-        words = (
-            f"{self.n_responses:.1f} responses a task are worth {self.effective:.1f} "
-            f"independent ones ({low:.1f} to {high:.1f}); mean correlation of errors "
-            f"{self.mean_correlation:.2f}, on {self.n_tasks:,} tasks."
-        )
-        if self.copies:
-            names = ", ".join(f"{c.left} and {c.right}" for c in self.copies[:5])
-            words += f" Likely copies: {names}."
-        if not self.by_gold:
-            words += (
-                " Without gold shared errors cannot be seen: what most workers get wrong counts as "
-                "right. About 50 known labels show them."
-            )
-        return words
+        return " ".join(templating.sentences("tiebreak.judges", "dependence.txt", d=self))
 
 
 @checks(model=FITTED)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak import templating
 from tiebreak.arguments import WITH_RESPONSES, checks
 from tiebreak.data.ids import MISSING
 from tiebreak.errors import InputNote, OptionError
@@ -76,46 +77,24 @@ class Explanation:
     @property
     def sentences(self) -> list[str]:
         """The explanation in words."""
-        task, label, other = (clip(each, 60) for each in (self.task, self.label, self.other))
-        if self.is_known:
-            return [f"{task} is {label}: this label was given as known."]
-        sure = "" if self.probability is None else f" ({percent(self.probability, 0)})"
-        said = [f"{task} is labelled {label}{sure}."]
         counts = Counter(vote.label for vote in self.votes).most_common()
-        if not self.votes:
-            said.append("It has no responses: links or the other tasks decide.")
-        elif len(counts) == 1 and len(self.votes) > 1:
-            said.append(f"All {len(self.votes):,} votes are for {clip(counts[0][0], 30)}.")
-        else:
-            words = first_few([f"{n:,} for {clip(each, 30)}" for each, n in counts], 6)
-            said.append(f"{counted(len(self.votes), 'vote')}: {words}.")
-        if self.alone is not None and self.links:
-            stated = percent(self.alone_probability, 0)
-            also = " too" if self.alone == self.label else ""
-            said.append(f"By its votes alone it would be {clip(self.alone, 60)}{also} ({stated}).")
-        elif self.other is not None and counts and counts[0][0] != self.label:
-            best = max(self.votes, key=lambda vote: vote.factor)
-            if best.factor >= 1.0 + LEAST:
-                worker, times = clip(best.worker, 30), number(best.factor, 1)
-                said.append(
-                    f"The vote of {worker} counts most for {label}: {worker} says "
-                    f"{clip(best.label, 30)} {times} times as often on {label} tasks as on {other} "
-                    "tasks."
-                )
-        for link in self.links[:MOST_LINKS]:
-            if abs(math.log(link.factor)) < TOLD:
-                continue
-            far, stated = clip(link.task, 60), percent(link.probability, 0)
-            must = "must be" if link.is_same else "cannot be"
-            # Being the same speaks for a class, being different against one.
-            favours_label = link.is_same == (link.factor > 1.0)
-            effect = f"{'for' if link.is_same else 'against'} {label if favours_label else other}"
-            said.append(
-                f"{task} {must} the same class as {far} ({clip(link.chain, 120)}; "
-                f"{clip(link.where, 80)}), and {far} is {clip(link.label, 60)} ({stated}): this "
-                f"speaks {effect}."
-            )
-        return said
+        # The vote that did most for a label against which most votes are.
+        is_against = self.other is not None and counts and counts[0][0] != self.label
+        strongest = [each for each in self.links[:MOST_LINKS] if abs(math.log(each.factor)) >= TOLD]
+        return templating.sentences(
+            "tiebreak.report",
+            "explanation.txt",
+            e=self,
+            counts=counts,
+            by_label=first_few([f"{n:,} for {clip(each, 30)}" for each, n in counts], 6),
+            best=max(self.votes, key=lambda vote: vote.factor) if is_against else None,
+            least=1.0 + LEAST,
+            links=strongest,
+            clip=clip,
+            counted=counted,
+            number=number,
+            percent=percent,
+        )
 
     @property
     def chart(self) -> Chart | None:

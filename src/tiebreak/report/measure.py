@@ -1,8 +1,8 @@
 """What a report says: each section as numbers and names that JSON can hold.
 
-A section is a function that measures it; it returns None where there is nothing to say, and says
-the most important thing in a sentence or two, for the top of the report. A new section is a line in
-SECTIONS, its function here and its part in `templates/sections.html`.
+A section is a function that measures it and returns None where there is nothing to say. A new one
+is a line in SECTIONS, its function here, its part in `templates/sections.html`, and what is most
+important about it, for the top of the report, in `templates/words.txt`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import copy
 import os
 import warnings
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tiebreak import evaluate, judges, selection, tables
+from tiebreak import evaluate, judges, selection, tables, templating
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, optional
 from tiebreak.ask.job import read_texts
@@ -32,7 +32,7 @@ from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
-from tiebreak.report.charts import clip, percent
+from tiebreak.report.charts import clip, number, percent
 from tiebreak.report.explain import explain_tasks
 from tiebreak.report.plots import (
     ALONE,
@@ -92,8 +92,7 @@ ASKED = {
     "vote": "One more response, by whom?",
 }
 
-LOOK, FINE, NEXT = "Look", "Fine", "Next"
-SIGNS = (LOOK, FINE, NEXT)  # in this order at the top of the report
+SIGNS = ("Look", "Fine", "Next")  # of sentences, in this order at the top of the report
 TOO_HIGH = "which is too high"
 
 Watch = Callable[[str], None]
@@ -101,18 +100,13 @@ Watch = Callable[[str], None]
 
 @dataclass
 class Subject:
-    """A fitted model, what is known beside it, and what is said of it at the top of the report."""
+    """A fitted model and what is known beside it."""
 
     model: Estimator
     to_score: ToScore | None
     texts: Mapping[int, str]  # by code of task
     systems: Mapping[Hashable, str] | None  # which model made the answer that each task is about
     accepts: Hashable | None  # the class that accepts an answer
-    words: list[Found] = field(default_factory=list)
-
-    def say(self, text: str, sign: str = FINE) -> None:
-        """Say something for the top of the report: look at this, this is fine, do this next."""
-        self.words.append({"sign": sign, "text": text})
 
     @cached_property
     def sample(self) -> Estimator:
@@ -201,26 +195,49 @@ def measure(
             "links": 0 if model.links_ is None else len(model.links_),
             "gold": 0 if model.gold_ is None else len(model.gold_),
         },
-        "verdict": verdict(sections),
-        "words": sorted(subject.words, key=lambda each: SIGNS.index(each["sign"])),
+        **_words(sections),
         "sections": sections,
     }
 
 
-def verdict(sections: Found) -> str:
-    """Return in one sentence how far the labels can be used."""
-    labels, scores = sections["labels"], sections["scores"]
-    if labels is None:
-        return "The fit gives no probabilities, so nothing is known of how certain its labels are."
-    n, of_all = labels["n_doubtful"], counted(labels["n_tasks"], "label")
-    said = f"All {of_all} can be used as they are"
-    if n:
-        said = f"{labels['n_tasks'] - n:,} of {of_all} can be used as they are, and {n:,} "
-        said += f"{agreeing(n, 'need')} a second look"
-    is_judged = scores is not None and scores["n_tasks"] >= LEAST_KNOWN
-    if is_judged and judge_probabilities(scores) == TOO_HIGH:
-        said += "; but known labels show that the probabilities are too high, so check more"
-    return f"{said}."
+def _words(sections: Found) -> Found:
+    """Return what stands at the top: a verdict, and sentences with signs, what to look at first."""
+    runs, scores, workers = (sections[key] for key in ("runs", "scores", "workers"))
+    unstable = []
+    for key, what in (
+        ("flip_rate", "changes its verdict with the order of the answers"),
+        ("self_agreement", "disagrees with itself when asked again"),
+    ):
+        known = [each for each in (runs or {}).get("judges", ()) if each[key] is not None]
+        shares = [abs((key == "self_agreement") - each[key]) for each in known]
+        if shares:
+            share = max(shares)
+            unstable.append((known[shares.index(share)]["worker"], share, what))
+    said = templating.sentences(
+        "tiebreak.report",
+        "words.txt",
+        s=sections,
+        sure=SURE,
+        judged=scores and judge_probabilities(scores),
+        too_high=TOO_HIGH,
+        least_known=LEAST_KNOWN,
+        n_poor=sum((workers or {}).get("verdicts", {}).get(kind, 0) for kind in POOR),
+        unstable=unstable,
+        much_unstable=UNSTABLE,
+        much_shared=MUCH,
+        fair=FAIR,
+        good=GOOD,
+        counted=counted,
+        agreeing=agreeing,
+        number=number,
+        percent=percent,
+    )
+    verdict, *words = (each.split(": ", 1) for each in said)
+    words.sort(key=lambda each: SIGNS.index(each[0]))
+    return {
+        "verdict": verdict[1],
+        "words": [{"sign": sign, "text": text} for sign, text in words],
+    }
 
 
 def name(value: Hashable | None) -> str:
@@ -285,21 +302,12 @@ def _labels(subject: Subject) -> Found | None:
     total = np.bincount(labels.label, stated, minlength=n_classes)
     doubtful = np.bincount(labels.label[stated < SURE], minlength=n_classes)
     order = np.argsort(-n_of_class, kind="stable")[:MOST_CLASSES]
-    n, wrong = int(doubtful.sum()), float((1.0 - stated).sum())
-    about = "fewer than one" if wrong < 1.0 else f"about {wrong:,.0f}"
-    of_all = counted(n_tasks, "label")
-    if n:
-        are = f"{agreeing(n, 'are')} doubtful (below {percent(SURE, 0)})"
-        subject.say(f"{n:,} of {of_all} {are}; {about} of all labels should be wrong.", LOOK)
-    else:
-        least = f"have a probability of at least {percent(SURE, 0)}"
-        subject.say(f"All {of_all} {least}; {about} of them should be wrong.")
     return {
         "n_tasks": n_tasks,
         "n_classes": n_classes,
         "doubtful_below": SURE,
-        "n_doubtful": n,
-        "expected_wrong": wrong,
+        "n_doubtful": doubtful.sum(),
+        "expected_wrong": (1.0 - stated).sum(),
         **_histogram(stated),
         "n_without_label": (n_of_class == 0).sum(),
         "classes": [
@@ -338,7 +346,6 @@ def _from_vote(subject: Subject) -> Found | None:
     from_vote = FromVote(len(at), (mine - (q * is_top).sum(axis=1) / is_top.sum(axis=1)).sum())
     n_workers = len(model.workers_)
     sentence = from_vote.sentence(n_tasks, n_workers, has_gold=model.gold_ is not None)
-    subject.say(sentence)
     return {
         "n_differ": len(at),
         "n_tasks": n_tasks,
@@ -412,20 +419,13 @@ def _workers(subject: Subject) -> Found | None:
     is_poor = np.flatnonzero(np.isin(np.array(verdicts, dtype=str), POOR))
     poor = is_poor[np.argsort(-found.n_responses[is_poor], kind="stable")].tolist()
     kinds, n_each = np.unique(np.array(verdicts, dtype=str), return_counts=True)
-    named = [name(model.workers_[w]) for w in poor[:3]]
-    if not poor:
-        subject.say(f"None of {counted(n_workers, 'worker')} looks like a guesser.")
-    else:
-        n, more = len(poor), ", …" if len(poor) > len(named) else ""
-        are = f"{counted(n_workers, 'worker')} {agreeing(n, 'are')} hardly better than chance"
-        subject.say(f"{n:,} of {are}: {', '.join(named)}{more}.", LOOK)
     return {
         "n_workers": n_workers,
         "guessing": guessing(model),
         "verdicts": dict(zip(kinds.tolist(), n_each.tolist(), strict=True)),
         "rows": worker_rows(model, MOST_WORKERS, found),
         **_histogram(found.accuracy),
-        "poor": named,
+        "poor": [name(model.workers_[w]) for w in poor[:3]],
         "matrices": _matrices(model, found, poor),
     }
 
@@ -460,20 +460,9 @@ def _runs(subject: Subject) -> Found | None:
     rows = [] if runs is None else [each for each in runs.workers if each.n_repeated or each.n_both]
     if not rows:
         return None
-    n_judges = len(rows)
     rows.sort(key=lambda each: -np.nanmax([each.flip_rate, 1.0 - each.self_agreement, -1.0]))
-    rows = rows[:MOST_WORKERS]
-    for shares, what in (
-        ([each.flip_rate for each in rows], "changes its verdict with the order of the answers"),
-        ([1.0 - each.self_agreement for each in rows], "disagrees with itself when asked again"),
-    ):
-        if not np.isnan(shares).all():
-            worst = int(np.nanargmax(shares))
-            sign = LOOK if shares[worst] >= UNSTABLE else FINE
-            who = f"{'At most, ' if sign == FINE else ''}{name(rows[worst].worker)}"
-            subject.say(f"{who} {what} in {percent(shares[worst], 0)} of cases.", sign)
     return {
-        "n_judges": n_judges,
+        "n_judges": len(rows),
         "judges": [
             {
                 "worker": name(each.worker),
@@ -484,7 +473,7 @@ def _runs(subject: Subject) -> Found | None:
                 "flip_rate": each.flip_rate,
                 "first_preference": each.first_preference,
             }
-            for each in rows
+            for each in rows[:MOST_WORKERS]
         ],
     }
 
@@ -531,10 +520,6 @@ def _judges_by_gold(subject: Subject) -> Found | None:
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
         found = judges.panel_report(model, gold, sub_panels=False)
-    said = found.sentences()
-    for sentence in said:
-        if sentence.startswith("Is the panel better"):
-            subject.say(sentence, LOOK)
     return {
         "n_known": found.n_known,
         "judges": [
@@ -548,7 +533,7 @@ def _judges_by_gold(subject: Subject) -> Found | None:
             for each in found.judges[:MOST_WORKERS]
         ],
         "effective": None if found.shared is None else found.shared.effective,
-        "sentences": [*(str(each.message) for each in notes), *said],
+        "sentences": [*(str(each.message) for each in notes), *found.sentences()],
     }
 
 
@@ -560,14 +545,6 @@ def _shared_errors(subject: Subject) -> Found | None:
     found = _dependence(subject)
     chosen = _most_correlated(found.correlation)
     copies = _copies(subject, found)
-    if copies:
-        more = len(copies) - 1
-        others = f"; so do {counted(more, 'more pair')}" if more else ""
-        pair = f"{copies[0]['left']} and {copies[0]['right']}"
-        subject.say(f"{pair} look like copies of each other{others}.", LOOK)
-    if found.by_gold and found.mean_correlation >= MUCH:
-        worth = f"{found.n_responses:.1f} responses a task are worth {found.effective:.1f}"
-        subject.say(f"Workers make the same errors: {worth} independent ones.", LOOK)
     return {
         "by_gold": found.by_gold,
         "n_tasks": found.n_tasks,
@@ -641,11 +618,6 @@ def _agreement(subject: Subject) -> Found | None:
     found = subject.agreement
     if found is None:
         return None
-    alpha = found.alpha.value
-    if not np.isnan(alpha):
-        grade = "well" if alpha >= GOOD else "fairly" if alpha >= FAIR else "little"
-        text = f"Workers agree {grade}: Krippendorff's α is {alpha:.2f}."
-        subject.say(text, FINE if alpha >= FAIR else LOOK)
     alphas = [
         each and {"value": each.value, "low": each.low, "high": each.high}
         for each in (found.alpha, found.alpha_ordinal)
@@ -688,24 +660,6 @@ def _links(subject: Subject) -> Found | None:
     doubted = [] if doubtful is None else _link_rows(model, doubtful.links)
     n_contradictory, contradictions = _contradictions(model, links)
     n_broken = 0 if broken is None else len(broken)
-    said = [
-        f"{n:,} of {counted(len(links), 'link')} {agreeing(n, verb)}{what}."
-        for n, verb, what in (
-            (len(doubts), "look", " wrong"),
-            (n_broken, "are", " broken by the labels"),
-            (n_contradictory, "contradict", " the others"),
-        )
-        if n
-    ]
-    if groups:
-        n_groups = counted(len(groups), "group")
-        said.append(
-            f"The class of {n_groups} of linked tasks is uncertain: label one task of each."
-        )
-    for text in said:
-        subject.say(text, LOOK)
-    if not said:
-        subject.say(f"All {counted(len(links), 'link')} hold.")
     return {
         "n_links": len(links),
         "n_must": links.n_must,
@@ -799,7 +753,7 @@ def _scores(subject: Subject) -> Found | None:
     points = calibration_curve(labels, gold)
     n_scored = sum(point["n"] for point in points)
     by_class = sorted(figures.f_by_class.items(), key=lambda item: item[1])
-    found = {
+    return {
         "fitted_again_without_gold": is_fitted_again,
         "n_tasks": figures.n_tasks,
         "n_gold": figures.n_gold,
@@ -813,11 +767,6 @@ def _scores(subject: Subject) -> Found | None:
         "n_classes": len(by_class),
         "f_by_class": [{"class": name(each), "f": f} for each, f in by_class[:MOST_CLASSES]],
     }
-    judged = judge_probabilities(found)
-    right = f"{percent(figures.accuracy)} of {counted(figures.n_tasks, 'known label')} are found"
-    stated = f"the probabilities said {percent(found['mean_probability'])}"
-    subject.say(f"{right}; {stated}, {judged}.", LOOK if judged == TOO_HIGH else FINE)
-    return found
 
 
 def judge_probabilities(found: Found) -> str:
@@ -837,9 +786,6 @@ def _fit(subject: Subject) -> Found:
     model = subject.model
     members = [each._asdict() for each in getattr(model, "members_", ())]
     calibration = None if members else model.calibration_  # an average is not scaled
-    if not model.converged_:
-        n = counted(model.n_iter_, "iteration")
-        subject.say(f"The fit did not converge within {n}: raise max_iter.", LOOK)
     return {
         "method": clip(repr(model), 300),
         "worker_model": getattr(model, "worker_model_", None),
@@ -874,14 +820,6 @@ def _questions(subject: Subject) -> Found | None:
         chosen = [_question(subject, offer) for offer in offers if offer.gain > LEAST_GAIN]
         if chosen:
             kinds.append({"kind": kind, "asks": asks, "questions": chosen})
-    if kinds:
-        best = max(kinds, key=lambda each: float(each["questions"][0]["gain"]))
-        first = best["questions"][0]
-        asked = " and ".join(each for each in (first["task"], first["other"]) if each is not None)
-        should = f"The answer should correct {first['gain']:.2f} labels."
-        subject.say(f"Ask next: “{best['asks']}” ({asked}). {should}", NEXT)
-    else:
-        subject.say("Nothing is left to ask: no answer would change a label.", NEXT)
     return {
         "n_tasks": len(view.tasks_),
         "is_sample": view is not model,
