@@ -73,6 +73,6 @@ def test_notebooks_show_small_escaped_tables(model: tb.VariationalBayes) -> None
         assert len(shown) < 2_000
         assert "<b>" not in shown
         assert "<i>" not in shown
-    assert "settled after" in model._repr_html_()
+    assert "converged after" in model._repr_html_()
     assert "&lt;b&gt;" in model.labels_._repr_html_()
     assert "not fitted" in tb.VariationalBayes()._repr_html_()

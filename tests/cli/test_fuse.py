@@ -253,7 +253,7 @@ def test_quiet_says_nothing(run: Run, write: Write) -> None:
 def test_what_has_not_settled_is_a_warning_even_if_quiet(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--set", "max_iter=1", "--quiet")
     assert result.exit_code == 0
-    assert result.stderr.startswith("warning: Not settled after 1 sweep")
+    assert result.stderr.startswith("warning: Not converged after 1 iteration")
     assert "--set max_iter" in result.stderr
 
 

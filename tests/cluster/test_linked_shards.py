@@ -76,7 +76,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cut(CROWD.responses, [0, 1, 200, 350, 600], tmp_path_factory.mktemp("crowd") / "shards")
 
 
-@pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not converged after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:The class of .* uncertain:tiebreak.errors.InputNote")
 @pytest.mark.parametrize("name", FAST_OR_LONG)
 def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cut(CROWD.responses, [0, 1, 300, 700, 701, 1200], folder)
 
 
-@pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not converged after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_the_fit_is_that_of_one_machine(name: str, shards: Path, tmp_path: Path) -> None:
     estimator, given = FITS[name]
@@ -122,7 +122,7 @@ def assert_subtypes_are_fitted_alike(seed: int, folder: Path, **options: Any) ->
     assert_same_fit(one, made)
 
 
-@pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not converged after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 @pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize("seed", [4, 14])
@@ -131,7 +131,7 @@ def test_subtypes_are_fitted_as_on_one_machine(seed: int, accelerate: bool, tmp_
     assert_subtypes_are_fitted_alike(seed, tmp_path / "in", accelerate=accelerate)
 
 
-@pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not converged after:tiebreak.errors.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(60))
@@ -139,7 +139,7 @@ def test_subtypes_of_sixty_crowds_are_fitted_as_on_one_machine(seed: int, tmp_pa
     assert_subtypes_are_fitted_alike(seed, tmp_path / "in")
 
 
-@pytest.mark.filterwarnings("ignore:Not settled after:tiebreak.errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Not converged after:tiebreak.errors.ConvergenceWarning")
 def test_subtypes_of_tasks_with_equal_responses_start_alike(tmp_path: Path) -> None:
     """On one machine such tasks are fitted as one."""
     crowd = tb.simulate.crowd(12_000, 4, 2, responses_per_task=4, random_state=1).responses

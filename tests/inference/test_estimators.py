@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from refusals import refused
+from refusals import noted, refused
 from sklearn.base import clone
 
 import tiebreak as tb
@@ -58,7 +58,7 @@ def test_a_fitted_and_a_warm_started_model_can_be_cloned(model: Estimator) -> No
 def test_a_start_may_know_other_tasks_and_workers(model: Estimator) -> None:
     """New tasks and workers start as in a cold fit, and the same optimum is found."""
     if isinstance(model, tb.MajorityVote):
-        with pytest.raises(tb.errors.OptionError, match="needs no start"):
+        with refused(tb.errors.OptionError, "no-start"):
             clone(model).fit(CROWD.responses, start=clone(model).fit(CROWD.responses))
         return
     rows = [
@@ -115,13 +115,13 @@ def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Estimato
 
 @ESTIMATORS
 def test_a_result_before_fit_says_to_fit(model: Estimator) -> None:
-    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
+    with refused(tb.errors.NotFittedError, "no-result-yet"):
         _ = clone(model).labels_
 
 
 @pytest.mark.parametrize("model", [tb.MajorityVote(), tb.DawidSkene()])
 def test_an_estimator_that_cannot_use_links_names_the_one_that_can(model: Estimator) -> None:
-    with pytest.raises(tb.errors.OptionError, match="VariationalBayes can"):
+    with refused(tb.errors.OptionError, "no-links"):
         model.fit(CROWD.responses, links=LINKS)
 
 
@@ -133,7 +133,7 @@ def test_known_tasks_keep_their_class(model: Estimator) -> None:
 
 
 def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
-    with pytest.warns(tb.errors.ConvergenceWarning, match="Not settled after 2 sweeps"):
+    with pytest.warns(tb.errors.ConvergenceWarning, match="Not converged after 2 iterations"):
         model = tb.VariationalBayes(max_iter=2).fit(CROWD.responses)
     assert not model.converged_
     asked = tb.VariationalBayes(tol=0.0, max_iter=2).fit(CROWD.responses)
@@ -142,50 +142,48 @@ def test_unsettled_fits_warn_unless_their_length_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "what"),
     [
-        ({"tol": -1.0}, "tol must be"),
-        ({"max_iter": 0}, "max_iter must be"),
-        ({"link_options": "magic"}, "link_options must be tb.ExactLinkOptions"),
-        ({"worker_model": "magic"}, "worker_model must be one of 'confusion', 'coin'"),
-        ({"init": "random"}, "init must be one of"),
-        ({"init": np.ones((2, 2))}, "init must have shape"),
-        ({"calibrate": "some"}, "calibrate must be one of"),
-        ({"dependence": 1.5}, "dependence must be between 0 and 1"),
+        ({"tol": -1.0}, "wrong-value tol"),
+        ({"max_iter": 0}, "wrong-value max_iter"),
+        ({"link_options": "magic"}, "no-link-options"),
+        ({"worker_model": "magic"}, "wrong-value worker_model"),
+        ({"init": "random"}, "wrong-value init"),
+        ({"init": np.ones((2, 2))}, "init-shape"),
+        ({"calibrate": "some"}, "wrong-value calibrate"),
+        ({"dependence": 1.5}, "wrong-value dependence"),
         (
             {"worker_model": "subtypes", "link_options": tb.MeanFieldOptions()},
-            "needs exact links",
+            "subtypes-need-exact-links",
         ),
-        ({"class_prior": [1.0, 2.0]}, "one number or 3 numbers"),
-        ({"class_prior": 0.0}, "positive and finite"),
-        ({"confusion_prior": "flat"}, "confusion_prior must be one of"),
-        ({"confusion_prior": np.ones((4, 4))}, "got shape"),
-        ({"confusion_prior": {"nobody": np.ones((3, 3))}}, "who gave no response"),
-        ({"confusion_prior": {"w1": np.ones((2, 2))}}, "must have shape"),
-        ({"backend": "gpu"}, "backend must be one of"),
+        ({"class_prior": [1.0, 2.0]}, "class-prior-shape"),
+        ({"class_prior": 0.0}, "prior-not-positive class_prior"),
+        ({"confusion_prior": "flat"}, "wrong-value confusion_prior"),
+        ({"confusion_prior": np.ones((4, 4))}, "confusion-prior-shape"),
+        ({"confusion_prior": {"nobody": np.ones((3, 3))}}, "prior-of-nobody confusion_prior"),
+        ({"confusion_prior": {"w1": np.ones((2, 2))}}, "confusion-prior-of-worker-shape"),
+        ({"backend": "gpu"}, "wrong-value backend"),
     ],
 )
-def test_wrong_options_say_what_is_right(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(tb.errors.OptionError, match=message):
+def test_wrong_options_say_what_is_right(options: dict[str, Any], what: str) -> None:
+    with refused(tb.errors.OptionError, what):
         tb.VariationalBayes(**options).fit(CROWD.responses)
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
+    ("kind", "options", "name"),
     [
-        (tb.MeanFieldOptions, {"schedule": "random"}),
-        (tb.MeanFieldOptions, {"strength": "some"}),
-        (tb.MeanFieldOptions, {"strength": -1.0}),
-        (tb.MeanFieldOptions, {"closure": 2}),
-        (tb.ExactLinkOptions, {"decode": "best"}),
-        (tb.ExactLinkOptions, {"error": 0.7}),
-        (tb.ExactLinkOptions, {"error": "guess"}),
-        (tb.ExactLinkOptions, {"error_prior": (3.0, 1.0)}),
+        (tb.MeanFieldOptions, {"schedule": "random"}, "MeanFieldOptions.schedule"),
+        (tb.MeanFieldOptions, {"strength": "some"}, "MeanFieldOptions.strength"),
+        (tb.MeanFieldOptions, {"strength": -1.0}, "MeanFieldOptions.strength"),
+        (tb.ExactLinkOptions, {"decode": "best"}, "ExactLinkOptions.decode"),
+        (tb.ExactLinkOptions, {"error": 0.7}, "ExactLinkOptions.error"),
+        (tb.ExactLinkOptions, {"error": "guess"}, "ExactLinkOptions.error"),
+        (tb.ExactLinkOptions, {"error_prior": (3.0, 1.0)}, "ExactLinkOptions.error_prior"),
     ],
 )
-def test_options_of_links_check_themselves(kind: Any, options: Any) -> None:
-    (option,) = options
-    with refused(tb.errors.OptionError, f"wrong-value {kind.__name__}.{option}"):
+def test_options_of_links_check_themselves(kind: Any, options: Any, name: str) -> None:
+    with refused(tb.errors.OptionError, f"wrong-value {name}"):
         kind(**options)
 
 
@@ -258,7 +256,7 @@ def test_doubtful_links_are_ranked_and_sources_compared() -> None:
 def test_a_source_worse_than_a_coin_is_said_aloud() -> None:
     crowd = simulate.crowd(400, 15, 2, responses_per_task=6, accuracy=0.85, random_state=5)
     links = simulate.links(crowd.gold, 200, wrong=0.9, random_state=2)
-    with pytest.warns(tb.InputNote, match="worse than a coin"):
+    with noted("source-worse-than-a-coin"):
         tb.VariationalBayes(link_options=tb.ExactLinkOptions(error="learn")).fit(
             crowd.responses, links=links
         )
@@ -268,7 +266,7 @@ def test_weights_and_found_rates_exclude_each_other() -> None:
     link_error = "learn"
     left, right = list(CROWD.responses.tasks)[:2]
     links = {"left": [left], "right": [right], "link": ["must"], "weight": [2.0]}
-    with pytest.raises(tb.errors.OptionError, match=f"error='{link_error}' has nothing to find"):
+    with refused(tb.errors.OptionError, "weights-leave-nothing-to-learn"):
         tb.VariationalBayes(link_options=tb.ExactLinkOptions(error=link_error)).fit(
             CROWD.responses, links=links
         )
@@ -290,7 +288,7 @@ def test_gold_and_links_overrule_what_is_expected_of_probabilities() -> None:
 
 
 def test_older_words_for_calibration_are_noted() -> None:
-    with pytest.warns(tb.InputNote, match="calibrate='none'"):
+    with noted("calibrate-renamed"):
         model = tb.VariationalBayes(calibrate=False).fit(CROWD.responses)
     assert model.calibration_ is None
 
@@ -305,7 +303,7 @@ def test_calibration_leaves_labels_alone() -> None:
 
 def test_an_unknown_result_of_a_fitted_model_is_not_said_to_come_with_a_fit() -> None:
     model = tb.VariationalBayes()
-    with pytest.raises(tb.errors.NotFittedError, match="Call fit first"):
+    with refused(tb.errors.NotFittedError, "no-result-yet"):
         _ = model.label_
     model.fit([("a", "ann", "cat"), ("a", "bob", "dog")])
     with pytest.raises(AttributeError, match="no attribute 'label_'") as caught:

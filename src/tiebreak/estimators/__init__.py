@@ -1,1 +1,3 @@
 """Estimators: what users fit."""
+
+from tiebreak.estimators import messages as messages  # registers what the package says

@@ -36,7 +36,6 @@ from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
 from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
-from tiebreak.wording import counted, first_few
 
 # Of all tasks: where kinds differs from the votes on so many, it is in another mode. On the ten
 # datasets and five of six juries it differs on .15 at most, on the sixth, ws_trec, on .48.
@@ -186,7 +185,7 @@ class Auto(BayesEstimator):
         self._gold_stage = stage
         labels = {name: rows.to_tasks(units.to_tasks(likeliest(said[name])[0])) for name in names}
         self._publish_members(labels, inputs)
-        self._warn_unsettled(self.tol)
+        self._warn_unconverged(self.tol)
         return self
 
     def _fit_to_end(
@@ -261,21 +260,15 @@ class Auto(BayesEstimator):
             return
         ordered = np.sort(self.probabilities_[at], axis=1)
         closest = at[np.argsort(ordered[:, -1] - ordered[:, -2], kind="stable")]
-        names = first_few([repr(self.tasks_[int(i)]) for i in closest[: SHOWN + 1]], SHOWN)
-        note(
-            f"The members disagree: kinds gives {counted(len(at), 'task')} of {len(differs):,} "
-            "another label than the votes, and may be wrong as a whole. Known labels decide it "
-            f"(gold). Label some of these: {names}."
-        )
+        tasks = [self.tasks_[int(i)] for i in closest[: SHOWN + 1]]
+        sizes = {"n_differ": len(at), "n_tasks": len(differs), "shown": SHOWN}
+        note("members-disagree", tasks=tasks, **sizes)
 
 
 def _learn(opinions: list[Floats], near: Problem, known: GoldCodes, crowd: Responses) -> GoldStage:
     """Learn from known labels; say so where they are of one class."""
     seen = np.unique(known.label)
     if len(seen) < 2 <= crowd.n_classes:
-        note(
-            f"All gold is {crowd.classes[int(seen[0])]!r}: it says how sure to be, and nothing of "
-            "workers or other classes. Label tasks of other classes too."
-        )
+        note("gold-of-one-class", name=crowd.classes[int(seen[0])])
     knows_shares = near.tasks.shares.read == FIXED
     return gold_stage.learn(opinions, near.rows, known, knows_shares=knows_shares)

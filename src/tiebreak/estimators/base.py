@@ -21,6 +21,7 @@ from tiebreak.errors import (
     NotFittedError,
     OptionError,
     note,
+    sentence,
     warn,
 )
 from tiebreak.inference.calibration import Calibration
@@ -234,8 +235,8 @@ class Estimator:
     def _repr_html_(self) -> str:
         if "labels_" not in vars(self):
             return as_html(f"{self!r}, not fitted", (), ())
-        settled = "settled" if self.converged_ else "not settled"
-        title = f"{self!r}, {settled} after {counted(self.n_iter_, 'sweep')}"
+        how = "converged" if self.converged_ else "not converged"
+        title = f"{self!r}, {how} after {counted(self.n_iter_, 'iteration')}"
         return as_html(title, (), ()) + self.labels_._repr_html_()
 
     def __getattr__(self, name: str) -> Any:
@@ -283,14 +284,10 @@ class Estimator:
                 broken = inputs.given_codes.row[violated(self.labels_.label, inputs.given_codes)]
             self.violations_ = inputs.links.select(broken)
 
-    def _warn_unsettled(self, tol: float) -> None:
-        """Say that the sweeps ended too early, unless the caller asked for their number."""
+    def _warn_unconverged(self, tol: float) -> None:
+        """Say that the fit has not converged, unless the caller asked for the number of sweeps."""
         if not self.converged_ and tol > 0.0:
-            warn(
-                f"Not settled after {self.n_iter_} sweeps; labels may still change. "
-                "Raise max_iter, or accept a larger tol.",
-                ConvergenceWarning,
-            )
+            warn(sentence("not-converged", {"n": self.n_iter_}), ConvergenceWarning)
 
 
 class BayesEstimator(Estimator):
@@ -356,8 +353,7 @@ def _same(value: object, default: object) -> bool:
 def refuse_links(estimator: Estimator, links: Any) -> None:
     """Say which estimator can use links."""
     if links is not None:
-        name = type(estimator).__name__
-        raise OptionError(f"{name} cannot use links. VariationalBayes can: use it, or drop links.")
+        raise OptionError("no-links", estimator=type(estimator).__name__)
 
 
 def normalise(counts: Floats, n_workers: int) -> Floats:
@@ -378,9 +374,9 @@ def require_fitted(start: Any) -> None:
     if not isinstance(start, Estimator):
         inner = isinstance(getattr(start, "model", None), Estimator)
         hint = "Give its model." if inner else "Probabilities to start from are given as init=."
-        raise OptionError(f"start must be a fitted model; got {type(start).__name__}. {hint}")
+        raise OptionError("start-no-model", given=type(start).__name__, hint=hint)
     if "probabilities_" not in vars(start):
-        raise NotFittedError("start is a model that was not fitted yet. Call its fit first.")
+        raise NotFittedError("start-not-fitted")
 
 
 def check_options(model: VariationalBayes) -> None:
@@ -390,27 +386,20 @@ def check_options(model: VariationalBayes) -> None:
     if isinstance(model.init, str):
         require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):
-        raise OptionError("To go on from a fitted model, write fit(…, start=model), not init=.")
+        raise OptionError("start-not-init")
     if not isinstance(model.link_options, LinkOptions | None):
-        raise OptionError(
-            "link_options must be tb.ExactLinkOptions(…), tb.MeanFieldOptions(…) or None; "
-            f"got {model.link_options!r}."
-        )
+        raise OptionError("no-link-options", value=model.link_options)
     if isinstance(model.calibrate, bool):
-        note(f"calibrate={model.calibrate} is now calibrate={model._calibration_options.mode!r}.")
+        mode = model._calibration_options.mode
+        note("calibrate-renamed", given=model.calibrate, mode=mode)
     else:
         require_word("calibrate", model.calibrate, CALIBRATIONS)
     if isinstance(model.link_options, MeanFieldOptions) and has_subtypes(model.worker_model):
-        raise OptionError(
-            f"worker_model={model.worker_model!r} needs exact links: tb.ExactLinkOptions()."
-        )
+        raise OptionError("subtypes-need-exact-links", worker_model=model.worker_model)
 
 
 def require_exact_links(options: LinkOptions | None, name: str) -> ExactLinkOptions:
     """Return the options of links, which this estimator infers exactly."""
     if options is not None and not isinstance(options, ExactLinkOptions):
-        raise OptionError(
-            f"{name} infers links exactly: link_options must be tb.ExactLinkOptions(…) or None; "
-            f"got {options!r}."
-        )
+        raise OptionError("exact-links-only", estimator=name, value=options)
     return options or ExactLinkOptions()

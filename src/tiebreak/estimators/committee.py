@@ -94,7 +94,7 @@ def require_members(names: object) -> tuple[str, ...]:
         if not isinstance(name, str) or name not in MEMBERS:
             raise OptionError.unknown("Each of members", name, MEMBERS)
     if not given:
-        raise OptionError(f"members is empty. Name some of: {', '.join(MEMBERS)}.")
+        raise OptionError("no-members", members=", ".join(MEMBERS))
     return tuple(name for name in MEMBERS if name in given)
 
 

@@ -97,7 +97,7 @@ class DawidSkene(Estimator):
             publishing.note_workers_below_chance(crowd, inputs.gold_codes)
         elif not has_collapsed:
             publishing.note_swapped_classes(crowd, labels)
-        self._warn_unsettled(self.tol)
+        self._warn_unconverged(self.tol)
         return self
 
     def _check(self, links: Any, start: Any) -> None:

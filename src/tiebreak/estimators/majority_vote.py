@@ -45,7 +45,7 @@ class MajorityVote(Estimator):
         refuse_links(self, links)
         check_common(self.get_params())
         if start is not None:
-            raise OptionError("MajorityVote counts votes once: it needs no start. Leave it out.")
+            raise OptionError("no-start")
 
     def _fit_inputs(self, inputs: Inputs, q: None = None) -> Floats:
         """Count the votes; return where q is. There is nothing to start from."""

@@ -24,14 +24,12 @@ from tiebreak.inference.stages import Fitted, Scored
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.wording import counted
 
 if TYPE_CHECKING:
     from tiebreak.estimators.auto import Auto
     from tiebreak.estimators.variational_bayes import VariationalBayes
 
 TASKS_AT_ONCE = 1 << 16
-SHOWN_GROUPS = 5  # in a note
 
 LEAST_TASKS = 50  # fewer tasks than this can be anything
 COLLAPSED = 0.1  # nats of KL(mean q ‖ vote shares); sound fits of 16 crowds have at most 0.05
@@ -44,7 +42,6 @@ CHANCE = 1e-3  # below it, chance is no explanation
 FEW_A_TASK = 1.6
 FEW_A_WORKER = 10.0
 LEAST_ERRORS = 5  # of the crowd on gold
-NAMED = 3  # workers or classes named in a note
 
 
 def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
@@ -120,16 +117,8 @@ def uncertain_groups(fitted: Fitted, groups: tuple[Codes, ...]) -> list[list[Has
 
 def note_uncertain(groups: list[list[Hashable]]) -> None:
     """Name groups of linked tasks that could well have another class."""
-    if not groups:
-        return
-    tasks = ", ".join(repr(group[0]) for group in groups[:SHOWN_GROUPS])
-    more = f" and {len(groups) - SHOWN_GROUPS:,} more" if len(groups) > SHOWN_GROUPS else ""
-    n_tasks = sum(map(len, groups))
-    note(
-        f"The class of {counted(len(groups), 'group')} of linked tasks ({n_tasks:,} tasks) is "
-        "uncertain: another way to name the classes fits nearly as well. Label one task of "
-        f"each: {tasks}{more}."
-    )
+    if groups:
+        note("uncertain-groups", groups=groups)
 
 
 def note_broken(model: VariationalBayes | Auto) -> None:
@@ -139,7 +128,7 @@ def note_broken(model: VariationalBayes | Auto) -> None:
     if not violations or may_break:
         return
     if violations.weight is None or bool(np.isnan(violations.weight).any()):
-        note(f"No labelling was found that breaks no link: {len(violations)} are broken.")
+        note("links-broken", n=len(violations))
 
 
 def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
@@ -200,11 +189,8 @@ def note_collapse(n_tasks: int, classes: Ids, votes: Floats, mean_q: Floats) -> 
     most = int(mean_q.argmax())
     if gap <= COLLAPSED or mean_q[most] < max(share[most] + GAINED, 0.5):
         return False
-    note(
-        f"Class {classes[most]!r} has {share[most]:.0%} of the responses but got "
-        f"{mean_q[most]:.0%} of the tasks: the fit may have collapsed to it. Compare with "
-        "MajorityVote; a few gold labels, or links, show which is right."
-    )
+    shares = {"votes": float(share[most]), "tasks": float(mean_q[most])}
+    note("collapsed", name=classes[most], **shares)
     return True
 
 
@@ -216,11 +202,9 @@ def note_missing_classes(responses: Responses, votes: Floats, labels: Codes) -> 
     given = np.bincount(labels, minlength=responses.n_classes)
     few = np.flatnonzero((votes >= LEAST_VOTES) & (expected >= 5) & (given < FEW * expected))
     if len(few):
-        named = ", ".join(
-            f"{responses.classes[int(k)]!r} ({votes[k]:,.0f} responses, {given[k]:,} labels)"
-            for k in few[:NAMED]
-        )
-        note(f"Classes that got no task, or nearly none: {named}{_and_more(len(few))}.")
+        rows = zip(few.tolist(), votes[few].tolist(), given[few].tolist(), strict=True)
+        named = [(responses.classes[k], n_votes, n) for k, n_votes, n in rows]
+        note("missing-classes", classes=named)
 
 
 def note_swapped_classes(responses: Responses, labels: Codes) -> None:
@@ -233,13 +217,8 @@ def note_swapped_classes(responses: Responses, labels: Codes) -> None:
     rather = said > np.diag(said)  # [answer, label]: said more often than the label itself
     one, other = np.nonzero(np.triu(rather & rather.T))
     if len(one):
-        a, b = (repr(responses.classes[int(k)]) for k in (one[0], other[0]))
-        n_labels = int(np.isin(labels, [one[0], other[0]]).sum())
-        note(
-            f"Tasks labelled {a} have more responses {b}, and those labelled {b} more responses "
-            f"{a} ({n_labels:,} tasks): the two classes may have swapped. Compare with "
-            "MajorityVote, or use VariationalBayes, whose prior keeps classes apart."
-        )
+        a, b = (responses.classes[int(k)] for k in (one[0], other[0]))
+        note("swapped-classes", one=a, other=b, n=int(np.isin(labels, [one[0], other[0]]).sum()))
 
 
 def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: float) -> None:
@@ -249,11 +228,7 @@ def note_few_responses(inputs: Inputs, n_tasks: int, n_responses: float) -> None
     a_task = n_responses / n_tasks
     a_worker = n_responses / inputs.responses.n_workers
     if a_task < FEW_A_TASK and a_worker < FEW_A_WORKER:
-        note(
-            f"There are {a_task:.2g} responses a task and {a_worker:.2g} a worker: too few to "
-            "learn who errs. MajorityVote is likely right more often here; so is a fit with more "
-            "responses, gold or links."
-        )
+        note("few-responses", a_task=a_task, a_worker=a_worker)
 
 
 def note_gold_against_crowd(gold: GoldCodes, q: Floats) -> None:
@@ -270,11 +245,7 @@ def note_gold_against_crowd(gold: GoldCodes, q: Floats) -> None:
     spread = float(np.sqrt((doubt * (1.0 - doubt)).sum()))
     n_wrong = int(wrong.sum())
     if n_wrong >= LEAST_ERRORS and n_wrong > expected + 3.0 * max(spread, 1.0):
-        note(
-            f"Gold disagrees with the crowd on {n_wrong:,} of {len(wrong):,} tasks, where "
-            f"{expected:.0f} were expected: the workers err together, or gold is of another "
-            "question. Gold was taken as true."
-        )
+        note("gold-against-crowd", n_wrong=n_wrong, n=len(wrong), expected=expected)
 
 
 def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
@@ -293,19 +264,11 @@ def note_workers_below_chance(responses: Responses, gold: GoldCodes) -> None:
     below = np.flatnonzero((given > 0) & (by_chance < CHANCE / max((given > 0).sum(), 1)))
     if len(below):
         below = below[np.argsort(by_chance[below], kind="stable")]
-        named = ", ".join(
-            f"{responses.workers[int(w)]!r} ({right[w]:,} of {given[w]:,})" for w in below[:NAMED]
-        )
-        note(
-            f"Workers who are right on gold less often than by guessing: {named}"
-            f"{_and_more(len(below))}. Did they swap classes?"
-        )
+        each = zip(below.tolist(), right[below].tolist(), given[below].tolist(), strict=True)
+        named = [(responses.workers[w], n_right, n) for w, n_right, n in each]
+        note("workers-below-chance", workers=named)
 
 
 def votes_of(responses: Responses) -> Floats:
     """Return how many responses each class has, by weight, (n_classes,)."""
     return np.asarray(responses.weigh_labels().sum(axis=0))
-
-
-def _and_more(n: int) -> str:
-    return f" and {n - NAMED:,} more" if n > NAMED else ""

@@ -167,7 +167,7 @@ class VariationalBayes(BayesEstimator):
         self.worker_model_ = name_of(self.worker_model)
         self._communities = None
         publishing.publish(self, *self._fit_inputs(inputs, start))
-        self._warn_unsettled(self.tol)
+        self._warn_unconverged(self.tol)
         return self
 
     def _fit_inputs(

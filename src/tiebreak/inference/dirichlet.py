@@ -161,10 +161,7 @@ def class_prior(given: ClassPriorOption, n_classes: int) -> Floats:
     """
     values = as_floats("class_prior", given)
     if values.shape not in ((), (n_classes,)):
-        raise OptionError(
-            f"class_prior must be one number or {n_classes} numbers, one a class in the order of "
-            f"classes_; got shape {values.shape}."
-        )
+        raise OptionError("class-prior-shape", n_classes=n_classes, shape=values.shape)
     _require_positive("class_prior", values)
     return np.array(np.broadcast_to(values, (n_classes,)))
 
@@ -195,11 +192,8 @@ def confusion_prior(given: ConfusionPrior, workers: Ids, n_classes: int) -> Floa
         return np.ascontiguousarray(values.T)[None]
     if values.shape == (len(workers), n_classes, n_classes):
         return np.ascontiguousarray(values.transpose(0, 2, 1))
-    raise OptionError(
-        "confusion_prior must be 'diagonal', 'uniform', (right, wrong), an array of shape "
-        f"({n_classes}, {n_classes}) or ({len(workers)}, {n_classes}, {n_classes}) as "
-        f"[worker, truth, answer], or a mapping by worker; got shape {values.shape}."
-    )
+    sizes = {"n_classes": n_classes, "n_workers": len(workers), "shape": values.shape}
+    raise OptionError("confusion-prior-shape", **sizes)
 
 
 def _right_wrong(right: float, wrong: float, n_classes: int) -> Floats:
@@ -213,13 +207,11 @@ def _by_worker(given: Mapping[Any, npt.ArrayLike], workers: Ids, n_classes: int)
     codes = workers.codes(list(given))
     for name, w, value in zip(given, codes, given.values(), strict=True):
         if w == MISSING:
-            raise OptionError(f"confusion_prior names worker {name!r}, who gave no response.")
+            raise OptionError("prior-of-nobody", name="confusion_prior", worker=name)
         counts = as_floats(f"confusion_prior of worker {name!r}", value)
         if counts.shape != (n_classes, n_classes):
-            raise OptionError(
-                f"confusion_prior of worker {name!r} must have shape ({n_classes}, {n_classes}) "
-                f"as [truth, answer]; got {counts.shape}."
-            )
+            code = "confusion-prior-of-worker-shape"
+            raise OptionError(code, worker=name, n_classes=n_classes, shape=counts.shape)
         _require_positive(f"confusion_prior of worker {name!r}", counts)
         table[w] = counts.T
     return table
@@ -235,7 +227,7 @@ def trusted_answers(trust: Trust, workers: Ids, n_classes: int) -> Floats:
     diagonal = np.arange(n_classes)
     for name, w, value in zip(trust, workers.codes(list(trust)), trust.values(), strict=True):
         if w == MISSING:
-            raise OptionError(f"trust names worker {name!r}, who gave no response.")
+            raise OptionError("prior-of-nobody", name="trust", worker=name)
         words = "a number of right answers, 0 or more"
         require_number(f"trust in worker {name!r}", value, words, least=0.0)
         table[w, diagonal, diagonal] = value
@@ -244,7 +236,7 @@ def trusted_answers(trust: Trust, workers: Ids, n_classes: int) -> Floats:
 
 def _require_positive(name: str, values: Floats) -> None:
     if not (np.isfinite(values).all() and (values > 0.0).all()):
-        raise OptionError(f"{name} must be positive and finite; got {values.tolist()}.")
+        raise OptionError("prior-not-positive", name=name, value=values.tolist())
 
 
 class ClassPrior(NamedTuple):

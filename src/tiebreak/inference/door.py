@@ -87,9 +87,7 @@ def read_and_check_inputs(
         crowd = _with_gold_classes(crowd, known)
     require_memory(crowd)
     if crowd.n_classes == 1:
-        note(
-            f"All labels are {crowd.classes[0]!r}, so every task gets it. Are there other classes?"
-        )
+        note("one-class", label=crowd.classes[0])
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
     if pairs is None or not len(pairs):
         return Inputs(crowd, pairs, known, None, gold_codes, None)
@@ -139,10 +137,13 @@ def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
 
 def _of_another_type(unseen: list[Hashable], responses: Responses) -> GoldError:
     labels = list(responses.classes)
+    gold, label = unseen[0], labels[0]
     return GoldError(
-        f"Gold names {unseen[0]!r} ({type(unseen[0]).__name__}), and the labels of responses are "
-        f"{first_few(list(map(repr, labels)), 3)} ({type(labels[0]).__name__}). Write both as one "
-        "type, for instance text."
+        "gold-of-another-type",
+        gold=gold,
+        gold_type=type(gold).__name__,
+        labels=first_few(list(map(repr, labels)), 3),
+        label_type=type(label).__name__,
     )
 
 
@@ -151,7 +152,6 @@ SECONDS_PER_CELL = 3e-8  # of one sweep: 20 workers, 1,000 classes, two cores
 SWEEPS = 40  # as many as fits with many classes take; 23 to 50 were seen
 LONG = 60.0  # seconds from which it is said
 TOO_LONG = 600.0  # and refused
-TOO_MANY = "Is the label column the right one? Text answers must be grouped into classes first."
 _HAS_MEMORY_CHECK: ContextVar[bool] = ContextVar("has_memory_check", default=True)
 
 
@@ -171,16 +171,11 @@ def require_memory(responses: Responses) -> None:
     needed = 8 * n_classes * (4 * responses.n_workers * n_classes + 3 * responses.n_tasks)
     limit = memory_bytes()
     if needed > limit and _HAS_MEMORY_CHECK.get():
-        raise ResponseError(
-            f"{n_classes:,} classes and {responses.n_workers:,} workers need about "
-            f"{needed / 2**30:,.0f} GiB for confusion matrices; this machine has "
-            f"{limit / 2**30:,.0f} GiB.\n{TOO_MANY} --force tries it all the same."
-        )
+        sizes = {"needed": needed / 2**30, "limit": limit / 2**30}
+        given = {"n_classes": n_classes, "n_workers": responses.n_workers}
+        raise ResponseError("too-many-classes", **given, **sizes)
     if responses.n_workers * n_classes >= 2**31:
-        raise ResponseError(
-            f"{n_classes:,} classes and {responses.n_workers:,} workers are more than codes of 31 "
-            f"bits can name.\n{TOO_MANY}"
-        )
+        raise ResponseError("too-many-codes", n_classes=n_classes, n_workers=responses.n_workers)
 
 
 def memory_bytes() -> int:
@@ -211,18 +206,11 @@ def note_or_refuse(
     seconds = estimate_seconds(responses, worker_model)
     if seconds < LONG:
         return
-    minutes = round(seconds / 60.0)
-    said = (
-        f"{responses.n_workers:,} confusion matrices over {responses.n_classes:,} classes: the fit "
-        f"takes about {minutes:,} minute{'s' if minutes > 1 else ''}."
-    )
-    way_out = (
-        "worker_model='coin' learns one accuracy per worker; rare classes can be grouped before. "
-        "Is this the label column?"
-    )
+    sizes = {"n_workers": responses.n_workers, "n_classes": responses.n_classes}
+    sizes["minutes"] = round(seconds / 60.0)
     if seconds > TOO_LONG and not force:
-        raise OptionError(f"{said} {way_out} --force fits all the same.")
-    note(f"{said} {way_out}")
+        raise OptionError("too-slow-fit", **sizes)
+    note("slow-fit", **sizes)
 
 
 # -- rows ------------------------------------------------------------------------------------------

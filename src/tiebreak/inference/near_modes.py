@@ -18,7 +18,6 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import FitState, Problem, Stopping, Sweeps, climb
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Floats
-from tiebreak.wording import counted
 
 LARGEST = 200_000  # responses; above, a second look takes time that nobody asked for
 SHARE = 0.45  # of the sweeps of the fit: with what stands around them, less than half its time
@@ -46,13 +45,9 @@ def note_near_mode(
     found = find_near_mode(problem, run, stopping, dependence)
     if found is None:
         return
-    one, other = (repr(responses.classes[k]) for k in found.swapped)
-    where = "behind" if found.behind >= 0.0 else "ahead"
-    note(
-        f"Responses alone do not settle what is {one} and what is {other}: a fit that starts with "
-        f"the two swapped ends {abs(found.behind):.1f} nats {where} and changes "
-        f"{counted(found.n_changed, 'label')} of {responses.n_tasks:,}. Some gold or links decide."
-    )
+    one, other = (responses.classes[k] for k in found.swapped)
+    how = {"behind": found.behind, "n_changed": found.n_changed, "n_tasks": responses.n_tasks}
+    note("near-mode", one=one, other=other, **how)
 
 
 def find_near_mode(

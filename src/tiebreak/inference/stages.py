@@ -151,10 +151,7 @@ def fit_links(
     Return also groups of linked tasks that another mode calls otherwise.
     """
     if links.error == "learn" and implied.given.weight is not None:
-        raise OptionError(
-            "Weights already say how sure each link is, so ExactLinkOptions.error='learn' has "
-            "nothing to find. Leave it out, or remove the weights."
-        )
+        raise OptionError("weights-leave-nothing-to-learn")
     problem = with_links(plain, implied, links, options.weight)
     if start.is_warm:
         at = start_at(problem, state)
@@ -297,9 +294,9 @@ def q_of_init(init: Any, responses: Responses) -> Floats:
     q: Floats = as_floats("init", init)
     shape = responses.n_tasks, responses.n_classes
     if q.shape != shape:
-        raise OptionError(f"init must have shape {shape}, tasks by classes; got {q.shape}.")
+        raise OptionError("init-shape", shape=shape, given=q.shape)
     if not (np.isfinite(q).all() and (q >= 0).all() and np.allclose(q.sum(axis=1), 1, atol=1e-6)):
-        raise OptionError("init must hold probabilities: each row non-negative with sum 1.")
+        raise OptionError("init-no-probabilities")
     return q
 
 

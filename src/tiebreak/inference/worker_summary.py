@@ -225,10 +225,7 @@ def _spread(model: Any) -> Spread:
         smoothed = type(model)(**{**model.get_params(), "smoothing": smoothing})
         problem = smoothed._problem(rows, nothing)
     else:
-        raise OptionError(
-            f"{type(model).__name__} does not model workers, so there are no intervals to give. "
-            "Use Auto, VariationalBayes, DawidSkene or GibbsSampler."
-        )
+        raise OptionError("no-worker-model", name=type(model).__name__)
     q = model.probabilities_
     cells = Cells.of(problem.workers.cells(problem.implied(q)[-1]), problem.tasks.shares)
     return worker_intervals.respond(cells, votes, q, cells.tally(votes, q, q.sum(axis=0)))

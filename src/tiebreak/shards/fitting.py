@@ -213,7 +213,7 @@ def fit(
     finally:
         engine.everywhere(units.forget, plan)
     drop_tasks(model, crowd.empty(), _n_states(model, crowd))
-    model._warn_unsettled(getattr(model, "tol", 0.0))
+    model._warn_unconverged(getattr(model, "tol", 0.0))
     write.finish(folder, _summary(model, crowd))
     return DistributedFit(model, LabelFiles(folder), shards, n_written)
 

@@ -48,10 +48,7 @@ def require_model(given: object, allowed: tuple[str, ...] | None = None) -> None
     if isinstance(given, Workers) and allowed is None:
         return
     if isinstance(given, str) and given == AUTO:
-        raise OptionError(
-            "worker_model='auto' is gone: Auto() pools several models instead of "
-            "choosing one. Or name a worker model."
-        )
+        raise OptionError("no-auto-model")
     require_word("worker_model", given, tuple(MODELS) if allowed is None else allowed)
 
 

@@ -41,9 +41,7 @@ class Kinds(Workers):
     def of(self, crowd: CrowdFacts) -> Kinds:
         given = crowd.confusion_prior()
         if len(given) > 1:
-            raise OptionError(
-                "Kinds of workers share one prior: confusion_prior cannot differ by worker."
-            )
+            raise OptionError("kinds-share-a-prior")
         priors = three_kinds(given[0], crowd.shares_of_labels())
         priors = np.repeat(priors, self.n_subtypes, axis=2)
         weight = np.full(len(priors), 1.0 / len(priors))

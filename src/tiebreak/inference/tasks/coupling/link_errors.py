@@ -147,8 +147,5 @@ def errors_by_source(links: Links | None, counts: Floats) -> LinkErrors:
         found[name] = ErrorRate(same, different)
         if same + different > 1.0:
             who = "The links" if name is None else f"Source {name!r}"
-            note(
-                f"{who} look worse than a coin: wrong on {same:.0%} of pairs that are the same "
-                f"and {different:.0%} of pairs that differ. Are the words swapped?"
-            )
+            note("source-worse-than-a-coin", who=who, same=same, different=different)
     return found

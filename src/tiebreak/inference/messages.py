@@ -1,0 +1,70 @@
+"""What errors and notes about fits say, by code."""
+
+from __future__ import annotations
+
+from tiebreak.errors import register
+from tiebreak.wording import counted
+
+TOO_MANY = "Is the label column the right one? Text answers must be grouped into classes first."
+COARSER = (
+    "worker_model='coin' learns one accuracy per worker; rare classes can be grouped before. "
+    "Is this the label column?"
+)
+
+
+def _slow(n_workers: int, n_classes: int, minutes: int) -> str:
+    return (
+        f"{n_workers:,} confusion matrices over {n_classes:,} classes: the fit takes about "
+        f"{counted(minutes, 'minute')}. {COARSER}"
+    )
+
+
+def _near_mode(one: object, other: object, behind: float, n_changed: int, n_tasks: int) -> str:
+    where = "behind" if behind >= 0.0 else "ahead"
+    return (
+        f"Responses alone do not settle what is {one!r} and what is {other!r}: a fit that starts "
+        f"with the two swapped ends {abs(behind):.1f} nats {where} and changes "
+        f"{counted(n_changed, 'label')} of {n_tasks:,}. Some gold or links decide."
+    )
+
+
+register(
+    {
+        # what is given
+        "one-class": "All labels are {label!r}, so every task gets it. Are there other classes?",
+        "gold-of-another-type": "Gold names {gold!r} ({gold_type}), and the labels of responses "
+        "are {labels} ({label_type}). Write both as one type, for instance text.",
+        "too-many-classes": "{n_classes:,} classes and {n_workers:,} workers need about "
+        "{needed:,.0f} GiB for confusion matrices; this machine has {limit:,.0f} GiB.\n"
+        f"{TOO_MANY} --force tries it all the same.",
+        "too-many-codes": "{n_classes:,} classes and {n_workers:,} workers are more than codes of "
+        f"31 bits can name.\n{TOO_MANY}",
+        "slow-fit": _slow,
+        "too-slow-fit": lambda **fields: f"{_slow(**fields)} --force fits all the same.",
+        # priors
+        "class-prior-shape": "class_prior must be one number or {n_classes} numbers, one a class "
+        "in the order of classes_; got shape {shape}.",
+        "confusion-prior-shape": "confusion_prior must be 'diagonal', 'uniform', (right, wrong), "
+        "an array of shape ({n_classes}, {n_classes}) or ({n_workers}, {n_classes}, {n_classes}) "
+        "as [worker, truth, answer], or a mapping by worker; got shape {shape}.",
+        "confusion-prior-of-worker-shape": "confusion_prior of worker {worker!r} must have shape "
+        "({n_classes}, {n_classes}) as [truth, answer]; got {shape}.",
+        "prior-of-nobody": "{name} names worker {worker!r}, who gave no response.",
+        "prior-not-positive": "{name} must be positive and finite; got {value}.",
+        "kinds-share-a-prior": "Kinds of workers share one prior: confusion_prior cannot differ "
+        "by worker.",
+        "no-auto-model": "worker_model='auto' is gone: Auto() pools several models instead of "
+        "choosing one. Or name a worker model.",
+        # starts and links
+        "init-shape": "init must have shape {shape}, tasks by classes; got {given}.",
+        "init-no-probabilities": "init must hold probabilities: each row non-negative with sum 1.",
+        "weights-leave-nothing-to-learn": "Weights already say how sure each link is, so "
+        "ExactLinkOptions.error='learn' has nothing to find. Leave it out, or remove the weights.",
+        "source-worse-than-a-coin": "{who} look worse than a coin: wrong on {same:.0%} of pairs "
+        "that are the same and {different:.0%} of pairs that differ. Are the words swapped?",
+        # what a fit found
+        "near-mode": _near_mode,
+        "no-worker-model": "{name} does not model workers, so there are no intervals to give. Use "
+        "Auto, VariationalBayes, DawidSkene or GibbsSampler.",
+    }
+)
