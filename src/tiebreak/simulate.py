@@ -171,7 +171,11 @@ def crowd_for(
     task = np.repeat(np.arange(n_tasks, dtype=np.int32), responses_per_task)
     label = _draw_labels(theta, worker, truth[task], rng)
     if shared:
-        _err_together(label, theta, worker, truth, task, shared, rng)
+        # On shared tasks one draw says who errs, one says how.
+        again = np.flatnonzero((rng.random(n_tasks) < shared)[task])
+        errs_above, place = rng.random((2, n_tasks))[:, task[again]]
+        k = truth[task[again]]
+        label[again] = _err_together(theta[worker[again], k], k, errs_above, place)
     order, new_worker = _by_appearance(worker, n_workers)
     workers = Ids(_numbered("w", n_workers, start=1)).take(order)
     responses = Responses.from_codes(
@@ -267,33 +271,19 @@ def _draw_labels(theta: Floats, worker: Codes, truth: Codes, rng: np.random.Gene
     return np.asarray(found - row * n_classes, dtype=np.int32)
 
 
-def _err_together(
-    label: Codes,
-    theta: Floats,
-    worker: Codes,
-    truth: Codes,
-    task: Codes,
-    shared: float,
-    rng: np.random.Generator,
-) -> None:
-    """Draw the labels of shared tasks anew, in place: one draw says who errs, one says how.
+def _err_together(rows: Floats, truth: Codes, errs_above: Floats, place: Floats) -> Codes:
+    """Draw labels by rows of confusions, (n, answer), from draws that workers on a task share.
 
-    Worker w errs where the first exceeds θ_w[k, k], and then takes from its own wrong classes the
-    one at the second's place, so that each worker's confusions stay what they are.
+    A worker errs where the first draw exceeds θ[k, k], and then takes from its own wrong classes
+    the one at the second's place, so that each worker's confusions stay what they are.
     """
-    n_tasks = len(truth)
-    is_shared = rng.random(n_tasks) < shared
-    errs_above = rng.random(n_tasks)
-    place = rng.random(n_tasks)
-    again = np.flatnonzero(is_shared[task])
-    of_task = task[again]
-    k = truth[of_task]
-    wrong = theta[worker[again], k].copy()
-    right = wrong[np.arange(len(again)), k]
-    wrong[np.arange(len(again)), k] = 0.0
+    each = np.arange(len(rows))
+    right = rows[each, truth]
+    wrong = rows.copy()
+    wrong[each, truth] = 0.0
     cumulative = np.cumsum(wrong, axis=1)
-    taken = (cumulative <= (place[of_task] * cumulative[:, -1])[:, None]).sum(axis=1)
-    label[again] = np.where(errs_above[of_task] < right, k, taken)
+    taken = (cumulative <= (place * cumulative[:, -1])[:, None]).sum(axis=1)
+    return np.where(errs_above < right, truth, taken).astype(np.int32)
 
 
 def _numbered(letter: str, n: int, *, start: int) -> list[str]:
