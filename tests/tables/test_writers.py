@@ -19,8 +19,7 @@ from tables.crowd import labels_of, some_labels
 from tables.said import refused
 
 from tiebreak import tables
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Responses, ids
 from tiebreak.errors import FileError, OptionError
 from tiebreak.tables import (
     read_gold,
@@ -247,7 +246,7 @@ def test_workers_are_written_one_row_per_truth_and_answer(tmp_path: Path) -> Non
     confusion = np.arange(18).reshape(2, 3, 3) / 18
     model = SimpleNamespace(
         workers_=responses.workers,
-        classes_=Ids(["x", "y", "z"]),  # y: a class that only gold has
+        classes_=ids.Ids(["x", "y", "z"]),  # y: a class that only gold has
         confusion_=confusion,
         responses_=responses,
     )
