@@ -64,6 +64,21 @@ def test_next_and_progress_never_fit(
         work(desk)
 
 
+def test_threads_take_turns_at_a_desk(desk: Desk) -> None:
+    ann = desk.session("ann")
+    question = ann.question(desk.job.responses.tasks[0])
+    steps = (ann.next, ann.progress, desk.labels, lambda: ann.answer(question, "c0"), ann.undo)
+    for step in steps:
+        thread = threading.Thread(target=step)
+        with desk.lock:
+            thread.start()
+            thread.join(0.05)
+            assert thread.is_alive()
+        thread.join(60)
+        assert not thread.is_alive()
+    assert desk.answers() == ()
+
+
 def test_no_question_is_on_two_screens(desk: Desk) -> None:
     people = [desk.session(f"p{number}") for number in range(12)]
     shown = [session.next() for session in people]
@@ -210,10 +225,9 @@ def test_the_worker_thread_fits_and_ends(tmp_path: Path, three: Crowd) -> None:
     desk = Desk(tmp_path / "t.db", three.responses, background=True, random_state=0)
     desk.start()
     ann = desk.session("ann")
-    with desk.lock:
-        question = ann.next()
-        assert question is not None
-        ann.answer(question, truly(question, three.gold.to_dict()))
+    question = ann.next()
+    assert question is not None
+    ann.answer(question, truly(question, three.gold.to_dict()))
     model = desk.model()  # waits for the worker
     assert desk.fits.made is not None
     assert desk.fits.made.model is model

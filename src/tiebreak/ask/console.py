@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TextIO, TypeVar
+from collections.abc import Hashable, Sequence
+from typing import TextIO
 
 import typer
 from rich.console import Console
@@ -23,8 +23,6 @@ FEW = 5  # workers named a label
 EARLIER = 9  # answers that can be undone by one key
 LOOK_AGAIN = 0.05  # seconds, while the worker chooses
 UNREADABLE = "�"
-
-T = TypeVar("T")
 
 OPENING = (
     "The questions that correct most labels come first; one key answers.\n"
@@ -96,7 +94,7 @@ class Conversation:
         if self._desk.background is not None:
             with self._out.status("fitting"):
                 self._desk.start()
-        waiting = self._in_turn(self._session.contradiction)
+        waiting = self._session.contradiction()
         goes_on = waiting is None or self._settle(waiting)
         shown = None
         while goes_on and (question := self._next()) is not None:
@@ -112,14 +110,14 @@ class Conversation:
         command = choices.commands.get(key)
         if command is None or command == "can't tell":
             says = UNSURE if command else choices.by_key[key]
-            answer = self._change(self._session.answer, question, says)
+            answer = self._session.answer(question, says)
             self._out.print(f"  {printable(str(answer.says))}", style="bold")
             return answer.contradiction is None or self._settle(answer.contradiction)
         if command == "skip":
-            self._in_turn(self._session.skip, question)
+            self._session.skip(question)
             self._out.print("  skipped")
         elif command == "undo":
-            undone = self._change(self._session.undo)
+            undone = self._session.undo()
             said = "nothing to undo" if undone is None else f"undone: {printable(str(undone))}"
             self._out.print(f"  {said}")
         elif command == "votes":
@@ -131,27 +129,14 @@ class Conversation:
             self._out.print(HELP)
         return command != "quit"
 
-    def _in_turn(self, do: Callable[..., T], *arguments: Any) -> T:
-        """Do something with the session while the worker thread does not use it."""
-        with self._desk.lock:
-            return do(*arguments)
-
-    def _change(self, do: Callable[..., T], *arguments: Any) -> T:
-        """Record something, and let the worker know."""
-        made = self._in_turn(do, *arguments)
-        self._desk.wake(self._session.who)
-        return made
-
     def _next(self) -> Question | None:
-        def look() -> tuple[Question | None, bool]:
-            return self._session.next(), self._session.is_waiting()
-
         with self._out.status("choosing questions"):
-            question, is_waiting = self._in_turn(look)
-            while is_waiting:
+            while True:
+                with self._desk.lock:  # or the worker could choose between the two
+                    question, is_waiting = self._session.next(), self._session.is_waiting()
+                if question is not None or not is_waiting:
+                    return question
                 time.sleep(LOOK_AGAIN)
-                question, is_waiting = self._in_turn(look)
-        return question
 
     def _read_choice(self, choices: Choices) -> str:
         """Return the next key that answers or commands; a long number has several keys."""
@@ -192,16 +177,16 @@ class Conversation:
         self._out.print(f"u undo this answer   {undo_one}k keep all: answers may then be wrong")
         key = self._read(["u", "k", *by_key, "q"])
         if key == "k":
-            self._change(self._session.keep, found.answer)
+            self._session.keep(found.answer)
             self._out.print("  kept")
         elif key != "q":
-            undone = self._change(self._session.undo, by_key.get(key, found.answer))
+            undone = self._session.undo(by_key.get(key, found.answer))
             self._out.print(f"  undone: {printable(str(undone))}" if undone else "")
         return key != "q"
 
     def _show(self, question: Question, *, whole: bool = False) -> None:
         self._keys.forget()  # a key struck before this is seen answers nothing
-        progress = self._in_turn(self._session.progress)
+        progress = self._session.progress()
         self._out.print()
         self._out.print(status_line(progress, question.gain), style="bold")
         self._out.print(_panel(question.left, question.left_text, whole=whole))

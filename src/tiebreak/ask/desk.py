@@ -10,10 +10,10 @@ import os
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -54,10 +54,23 @@ from tiebreak.selection.questions import (
 if TYPE_CHECKING:
     from tiebreak.ask.session import Session
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
 LEAST_GAIN = 1e-6  # labels corrected; where no question promises more, none is worth asking
 WORTH = number("0 or more, of labels corrected for one unit of cost", least=0.0)
 EVIDENCE = 20  # links and labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
+
+
+def in_turn(method: Method) -> Method:
+    """Let one thread at a time, and the worker between them, use what a desk shares."""
+
+    @wraps(method)
+    def locked(self: Any, *given: Any, **named: Any) -> Any:
+        with self.lock:
+            return method(self, *given, **named)
+
+    return cast(Method, locked)
 
 
 class Desk:
@@ -69,8 +82,7 @@ class Desk:
     ----------
     background
         Whether a worker thread fits the model and chooses questions ahead, so that `next` and
-        `progress` never wait for it: for a server. Hold `desk.lock` while a session or the desk is
-        used then; `model` alone waits for the worker, and must be called without it.
+        `progress` never wait for it: for a server. `model` alone waits for the worker.
     only
         The one person that all questions are for. Questions that are chosen ahead are for anybody
         without it, so that votes cannot be asked for, nor costs be as long as somebody takes.
@@ -192,17 +204,20 @@ class Desk:
 
         return Session.at(self, who, f"{BY_HAND}{secrets.token_hex(6)}" if by_hand else run)
 
+    @in_turn
     def answers(self) -> tuple[Answer, ...]:
         """Return the answers in force, of everyone, in their order."""
         self.catch_up()
         return tuple(as_answer(self.job, event) for event in self.log.answers.values())
 
+    @in_turn
     def links(self) -> Links:
         """Return the answers that are links, "no" among them, with the person that gave each."""
         self.catch_up()
         answers = tuple(self.log.evidence())
         return answered_links(self.job, answers, agreed_labels(self.job, answers)[0])
 
+    @in_turn
     def labels(self) -> Gold:
         """Return the labels that were answered; tasks that were given different ones left out."""
         self.catch_up()
@@ -218,6 +233,7 @@ class Desk:
             [crowd.tasks[task] for task in new], [crowd.classes[known] for known in new.values()]
         )
 
+    @in_turn
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit."""
         self.catch_up()
@@ -251,6 +267,7 @@ class Desk:
         self.catch_up()
         return self.fits.current(self.log.snapshot(), final=True).model
 
+    @in_turn
     def last_fit(self) -> SessionFit:
         """Return the last fit, whatever answers it knows; the first one is made."""
         return self.fits.made or self.fits.current(self.log.snapshot())
@@ -260,6 +277,7 @@ class Desk:
         self.catch_up()
         return self.fits.n_new(self.log.snapshot()) >= self.batch
 
+    @in_turn
     def error_rates(self) -> dict[str, float]:
         """Return how often each person's answers are wrong, as the last fit found it.
 

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from tiebreak.arguments import NAME, checks, of_type, optional
 from tiebreak.ask.contradictions import as_answer, contradiction
-from tiebreak.ask.desk import Desk
+from tiebreak.ask.desk import Desk, in_turn
 from tiebreak.ask.log import UNSURE, Event, Kind, Subject, timestamp
 from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
 from tiebreak.data.gold import Gold
@@ -31,7 +31,7 @@ class Session:
 
     Answers go into one SQLite file; each is on the disk before `answer` returns. A session that
     was left, or killed, goes on when it is opened again with the same responses, with the labels
-    that it had. Several people and processes may work on one file. Use one Session in one thread.
+    that it had. Several people, threads and processes may work on one file.
 
     Parameters
     ----------
@@ -97,6 +97,7 @@ class Session:
     def _sit(self, desk: Desk, who: str, run: str | None, *, owns_desk: bool) -> None:
         self.desk = desk  # what is shared with others: the job, the file, the fits
         self.who = who
+        self.lock = desk.lock
         self._job = desk.job
         self._run = secrets.token_hex(8) if run is None else run
         self._owns_desk = owns_desk
@@ -107,6 +108,7 @@ class Session:
         self._nothing_left = False
         self._is_worth_too_little = False
 
+    @in_turn
     def next(self) -> Question | None:
         """Return the next question, the same one until it is answered; None where it ends.
 
@@ -122,6 +124,7 @@ class Session:
             self._shown_at = time.monotonic()
         return self._open
 
+    @in_turn
     def is_waiting(self) -> bool:
         """Return whether there may be a next question once the worker has looked again."""
         background = self.desk.background
@@ -143,6 +146,7 @@ class Session:
         return self._asked(Offer("label" if label is None else "is", task, label=label))
 
     @checks(question=Question, says=NAME)
+    @in_turn
     def answer(self, question: Question, says: Hashable) -> Answer:
         """Record one of the choices of a question, or "unsure"; when this returns, it is kept.
 
@@ -163,10 +167,12 @@ class Session:
             else:
                 self.desk.storage.release(self._run)
         self._put_back_unless(question)
+        self.desk.wake(self.who)
         found = found and replace(found, answer=event.id)
         return as_answer(self._job, known or event, found)
 
     @checks(question=Question)
+    @in_turn
     def skip(self, question: Question) -> None:
         """Put a question off until the others are done."""
         with self.desk.writing():
@@ -174,6 +180,7 @@ class Session:
         self._put_back_unless(question)
 
     @checks(answer=optional(AN_ANSWER))
+    @in_turn
     def undo(self, answer: Answer | int | None = None) -> Answer | None:
         """Take back an answer, the last one of this person if none is named; None without one.
 
@@ -192,9 +199,11 @@ class Session:
         self._put_back_unless(again)
         self._queue.appendleft(again)
         self._nothing_left = self._is_worth_too_little = False
+        self.desk.wake(self.who)
         return as_answer(self._job, event)
 
     @checks(answer=AN_ANSWER)
+    @in_turn
     def keep(self, answer: Answer | int) -> None:
         """Let an answer stand although it contradicts others: answers count as fallible then."""
         id = answer.id if isinstance(answer, Answer) else answer
@@ -203,7 +212,9 @@ class Session:
                 raise OptionError("answer-not-there", id=id, what="keep")
             if id not in self.desk.log.kept:
                 self.desk.storage.append(self._event("keep")._replace(about=id))
+        self.desk.wake(self.who)
 
+    @in_turn
     def contradiction(self) -> Contradiction | None:
         """Return the contradiction that this person's last answer is in, unless it is kept."""
         self.desk.catch_up()
@@ -233,6 +244,7 @@ class Session:
         """Return the workers who answered a task, with the label that each gave."""
         return self._job.votes(task)
 
+    @in_turn
     def progress(self) -> Progress:
         """Return where the session stands, by the last fit.
 

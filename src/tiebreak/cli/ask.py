@@ -217,16 +217,14 @@ def _converse(session: Session, name: str) -> None:
     except KeyboardInterrupt:
         _print_kept(session, name)
         raise
-    with session.desk.lock:
-        finished = session.progress().finished
+    finished = session.progress().finished
     if finished is not None:
         print_message(WHY[finished])
     _print_kept(session, name)
 
 
 def _print_kept(session: Session, name: str) -> None:
-    with session.desk.lock:
-        kept = counted(len(session.answers()), "answer")
+    kept = counted(len(session.answers()), "answer")
     print_message(f"{kept} kept in {name}; the same command goes on from there.")
 
 
@@ -237,9 +235,8 @@ def _write_answers(
     from tiebreak import tables
 
     empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-    with session.desk.lock:
-        links = empty | session.links().columns() if links_out else empty
-        known = session.labels().to_dict() if labels_out else {}
+    links = empty | session.links().columns() if links_out else empty
+    known = session.labels().to_dict() if labels_out else {}
     if links_out:
         tables.write_table(links_out, links)
     if labels_out:

@@ -238,8 +238,6 @@ class Room:
             elif what == "keep":
                 session.keep(self._own(visitor, form))
                 said = "both-kept"
-            if said not in ("", "skipped"):
-                self.desk.wake(visitor.who)
             return self._screen(session, said) | {"about": about}
 
     def _screen(self, session: Session, said: str) -> dict[str, Any]:
@@ -336,18 +334,14 @@ class Room:
             for answer in self.by_hand():
                 if answer.left == task:
                     session.undo(answer)
-            answer = session.answer(session.question(task), label)
-            self.desk.wake(visitor.who)
-        return answer
+            return session.answer(session.question(task), label)
 
     def unset_label(self, visitor: Visitor, id: int) -> Answer | None:
         """Take back a label that was set as known."""
         with self.desk.lock, self.desk.session(visitor.who or "", by_hand=True) as session:
             if id not in {answer.id for answer in self.by_hand()}:
                 raise PageError("label-gone")
-            undone = session.undo(id)
-            self.desk.wake(visitor.who)
-        return undone
+            return session.undo(id)
 
     def by_hand(self) -> list[Answer]:
         """Return the labels that were set as known, the last first."""

@@ -197,12 +197,9 @@ def download(desk: Desk, table: str, form: str) -> bytes:
         if table == "labels":
             tables.write_labels(path, desk.model().labels_)
         elif table == "links":
-            with desk.lock:
-                links = desk.links()
             empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-            tables.write_table(path, empty | links.columns())
+            tables.write_table(path, empty | desk.links().columns())
         else:
-            with desk.lock:
-                known = desk.labels().to_dict()
+            known = desk.labels().to_dict()
             tables.write_table(path, {"task": list(known), "label": list(known.values())})
         return path.read_bytes()
