@@ -159,14 +159,6 @@ def with_texts(folder: Path, target: str) -> Any:
         pass
 
 
-def large_json(folder: Path) -> Any:
-    lines = '{"task": 1, "worker": "w", "label": "x"}\n{"task": "b", "worker": "w", "label": "x"}\n'
-    (folder / "r.jsonl").write_text(lines)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tiebreak.tables.plain.LARGE_JSON", 1)
-        return tables.read_responses(folder / "r.jsonl")
-
-
 def patched(name: str, value: Any, do: Do) -> Do:
     def run(folder: Path) -> Any:
         with pytest.MonkeyPatch.context() as patch:
@@ -242,7 +234,6 @@ CASES: dict[str, Do] = {
     "other-kind": files(
         a_csv=ROWS, b_jsonl='{"task": 1, "worker": "w", "label": "x"}\n{"task": 2}\n'
     ),
-    "other-type": large_json,
     "other-type-of-ids": of([(1, "w", "x")], tasks=["t"]),
     "parquet-broken": read("r.parquet", b"PAR1 no"),
     "quote-unclosed": rows(HEADER.strip(), 'a,w,"x'),

@@ -25,7 +25,7 @@ import tiebreak as tb
 from tiebreak import tables
 from tiebreak.data import REPEATS, Responses
 from tiebreak.errors import FileError, GoldError, InputError, InputNote, TiebreakError
-from tiebreak.tables import plain, source
+from tiebreak.tables import source
 
 HEADER = "task,worker,label\n"
 FORMATS = ("csv", "tsv", "jsonl", "parquet", "csv.gz", "semicolons")
@@ -105,12 +105,10 @@ def cut_rows(draw: st.DrawFn) -> tuple[Columns, list[tuple[str, list[str], Colum
     return columns, pieces
 
 
-@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 def test_rows_cut_into_files_of_any_format_are_the_rows_of_one(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, is_large: bool
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0 if is_large else plain.LARGE_TOGETHER)
 
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
     @given(cut_rows(), st.sampled_from(REPEATS))
@@ -126,13 +124,9 @@ def test_rows_cut_into_files_of_any_format_are_the_rows_of_one(
     is_same()
 
 
-@pytest.mark.parametrize("is_large", [False, True])
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 @pytest.mark.parametrize("more", ["run", "order", "confidence", "group"])
-def test_columns_of_juries_are_read_as_in_one_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool, more: str
-) -> None:
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0 if is_large else plain.LARGE_TOGETHER)
+def test_columns_of_juries_are_read_as_in_one_file(tmp_path: Path, more: str) -> None:
     values: Columns = {"run": [1, 2, 3], "order": ["AB", "BA"], "confidence": [0.9, 0.5, 0.7]}
     some = values.get(more, ["big", "small"])
     columns: Columns = {
@@ -261,11 +255,7 @@ def test_empty_files_are_left_out_and_said(tmp_path: Path) -> None:
         tb.read_responses([tmp_path / "p3.csv"])
 
 
-@pytest.mark.parametrize("is_large", [False, True])
-def test_messages_name_the_file_and_the_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
-) -> None:
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0 if is_large else plain.LARGE_TOGETHER)
+def test_messages_name_the_file_and_the_line(tmp_path: Path) -> None:
     header = "task,worker,label,weight\n"
     good = header + "a,ann,x,1\nb,ann,x,1\n"
     bad = {
@@ -330,11 +320,7 @@ def test_columns_are_told_by_name(tmp_path: Path) -> None:
         tb.read_responses(both)
 
 
-@pytest.mark.parametrize("is_large", [False, True])
-def test_text_in_one_and_numbers_in_another_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
-) -> None:
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0 if is_large else plain.LARGE_TOGETHER)
+def test_text_in_one_and_numbers_in_another_are_refused(tmp_path: Path) -> None:
     parquet.write_table(
         pa.table({"task": [1], "worker": ["u"], "label": [True]}), tmp_path / "p1.parquet"
     )
@@ -349,11 +335,7 @@ def test_text_in_one_and_numbers_in_another_are_refused(
         tb.read_responses(tmp_path / "p*")
 
 
-@pytest.mark.parametrize("is_large", [False, True])
-def test_numbers_of_other_widths_and_columns_without_a_value_join(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_large: bool
-) -> None:
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0 if is_large else plain.LARGE_TOGETHER)
+def test_numbers_of_other_widths_and_columns_without_a_value_join(tmp_path: Path) -> None:
     kinds = [(pa.int8(), None), (pa.int64(), 1), (pa.float64(), 0), (pa.uint16(), None)]
     for i, (kind, label) in enumerate(kinds):
         task = pa.array([i, 2**40 if kind == pa.int64() else i], kind)
@@ -367,24 +349,16 @@ def test_numbers_of_other_widths_and_columns_without_a_value_join(
     assert list(found.classes) == [0, 1]
 
 
-def test_a_fraction_among_whole_ids_is_refused_in_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_numbers_in_one_file_and_fractions_in_another_are_fractions(tmp_path: Path) -> None:
     for i, ids in enumerate(([1, 2], [0.5, 3.0])):
         table = pa.table({"task": ids, "worker": ["u", "u"], "label": ["x", "y"]})
         parquet.write_table(table, tmp_path / f"p{i}.parquet")
     assert list(tb.read_responses(tmp_path).tasks) == [1.0, 2.0, 0.5, 3.0]
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0)
-    with pytest.raises(tb.errors.ResponseError, match=r"A task cannot be used as an id: .*0\.5"):
-        tb.read_responses(tmp_path)
 
 
-def test_values_of_several_types_in_one_of_large_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_of_several_types_in_one_of_several_files_are_refused(tmp_path: Path) -> None:
     rows = [{"task": task, "worker": "u", "label": "x"} for task in ("b", 1)]
     write(tmp_path, {"p1.csv": HEADER + "a,u,x\n", "p2.jsonl": "\n".join(map(json.dumps, rows))})
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0)
     with refused("mixed-types", column="task", value="b", other=1):
         tb.read_responses(tmp_path)
 
@@ -591,7 +565,6 @@ def test_what_lies_elsewhere_is_fetched_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, {f"p{i}.csv": HEADER + f"t{i} ,u,x\n" for i in range(3)})
-    monkeypatch.setattr(plain, "LARGE_TOGETHER", 0)
     fetched: list[str] = []
 
     class Watched:

@@ -188,7 +188,7 @@ class Encoder:
         self._settled: pa.Array | None = None
         self._recent: list[pa.Array] = []  # dictionaries since
         self._n_recent = 0
-        self._kind: pa.DataType | None = None  # of the first batch, which the others follow
+        self._kind: pa.DataType | None = None  # of the first batch; numbers are widened
 
     def __len__(self) -> int:
         """Return how many ids are settled."""
@@ -218,9 +218,12 @@ class Encoder:
         if self._n_recent:
             codes = np.where(codes == MISSING, np.int32(MISSING), codes + np.int32(self._n_recent))
         names = encoded.dictionary
-        self._kind = self._kind or names.type
-        are_texts = is_text(self._kind) and is_text(names.type)  # of any width
-        self._recent.append(names if are_texts else names.cast(self._kind))
+        if self._kind is None:
+            self._kind = names.type
+        elif not (is_text(self._kind) and is_text(names.type)):  # of any width
+            self._kind = _wider(self._kind, names.type)
+            names = names.cast(self._kind)
+        self._recent.append(names)
         self._n_recent += len(names)
         return codes
 
@@ -261,6 +264,17 @@ def encode(column: Column) -> tuple[Codes, Ids]:
     codes = encoder.add(column)
     final = encoder.settle()
     return codes if final is None else final[codes], encoder.names()
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return a type of number that holds those of both; the first where one is none."""
+    import pyarrow as pa
+
+    is_float = [pa.types.is_floating(kind) for kind in (one, other)]
+    is_whole = [pa.types.is_integer(kind) for kind in (one, other)]
+    if one == other or not all(map(any, zip(is_float, is_whole, strict=True))):
+        return one
+    return pa.float64() if any(is_float) else pa.int64()
 
 
 def _without_empty(names: pa.Array) -> pa.Array:

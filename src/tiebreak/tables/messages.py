@@ -266,8 +266,6 @@ MESSAGES: dict[str, Message] = {
     "sorted.",
     "other-kind": "Column {column!r} holds {kind} in {file}, and {other} in {other_file}. "
     "Write all files with one type, for instance text.",
-    "other-type": "{at}: {key!r} is {value!r}, not {type} as in the first record. Give all of them "
-    "one type.",
     "other-type-of-ids": "{what}= holds ids that do not match those of the table, which are "
     "{type}: {ids!r}. Give both the same type.",
     "parquet-broken": "{file} is a broken Parquet file ({reason}). Make it again.",

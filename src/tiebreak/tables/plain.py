@@ -45,11 +45,10 @@ from tiebreak.tables.table import (
     arrays,
     class_names,
     columns_of,
-    decoded,
     is_frame,
-    joined,
     plain,
     table_of,
+    to_arrow,
     with_class_names,
 )
 from tiebreak.wording import Source
@@ -64,7 +63,6 @@ BATCH = 1 << 20  # rows of a piece of Parquet
 TIDY = 16  # pieces, after which Arrow gives memory back
 SHORT = 4  # bytes per row; with fewer, the file keeps a dictionary of its texts
 RECORDS = 4096  # rows of Parquet that are Python objects at a time
-LARGE_TOGETHER = 1 << 24  # bytes of several files
 INT32_MAX = 2**31 - 1
 MEMBER = "_member"  # under which key a record of an archive knows its file
 ZSTANDARD = 93  # the number of the method, in a zip archive
@@ -377,7 +375,8 @@ def _json_table(content: Content, first: Record, is_alone: bool) -> Table:
     if is_alone:
         _refuse_columnwise(first, name)
     if len(content.data) >= LARGE_JSON:
-        return Table(tuple(first), partial(_json_pieces, content, first), Source(name))
+        keys = tuple(first)
+        return Table(keys, partial(_json_pieces, content, keys), Source(name))
     if content.is_list:
         source = Source(name, partial(record_place, name))
         return arrays(columns_of(list(json_records(content.data, name))), source)
@@ -395,7 +394,8 @@ def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
 
     if not all(isinstance(value, str | int | float) for value in first.values()):
         return None
-    schema = pa.schema({key: _type_of(value) for key, value in first.items()})
+    kinds = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
+    schema = pa.schema({key: kinds[type(value)] for key, value in first.items()})
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     start = 3 if bytes(content.data[:3]) == BYTE_ORDER_MARK else 0
     body = pa.BufferReader(pa.py_buffer(content.data).slice(start))
@@ -407,38 +407,22 @@ def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
     return dict(zip(table.column_names, table.columns, strict=True))
 
 
-def _json_pieces(content: Content, first: Record, positions: Sequence[int]) -> Iterator[Columns]:
-    """Yield columns of a large file; keys and types are those of its first record."""
-    keys = [list(first)[i] for i in positions]
+def _json_pieces(
+    content: Content, keys: Sequence[str], positions: Sequence[int]
+) -> Iterator[Columns]:
+    """Yield columns of a large file, whose keys are those of its first record."""
     records = json_records(content.data, content.name)
+    seen: dict[str, tuple[str, str]] = {}
     n_rows = 0
     while piece := list(islice(records, JSON_PIECE)):
-        at = RecordPlace(content.name, "record", n_rows + 1)
-        yield [_typed([r.get(key) for r in piece], _type_of(first[key]), key, at) for key in keys]
+        begin = record_place(content.name, n_rows)
+        source = Source(content.name, lambda row: begin._replace(number=begin.number + row))  # noqa: B023
+        columns = []
+        for key in (keys[i] for i in positions):
+            column = to_arrow(key, [record.get(key) for record in piece], source)
+            columns.append(_of_one_kind(key, column, str(begin), seen))
+        yield columns
         n_rows += len(piece)
-
-
-def _typed(values: list[Any], kind: Any, key: str, first: RecordPlace) -> Any:
-    """Make an Arrow array of one type; name the first value that is of another."""
-    import pyarrow as pa
-
-    wrong = (pa.ArrowException, TypeError, ValueError, OverflowError)
-    try:
-        return pa.array(values, kind)
-    except wrong:
-        for number, value in enumerate(values, start=first.number):
-            try:
-                pa.array([value], kind)
-            except wrong:
-                at = first._replace(number=number)
-                raise InputError("other-type", at=at, key=key, value=value, type=kind) from None
-        raise
-
-
-def _type_of(value: Any) -> Any:
-    import pyarrow as pa
-
-    return {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}.get(type(value), pa.string())
 
 
 def _refuse_columnwise(record: Mapping[str, Any], name: str) -> None:
@@ -655,21 +639,15 @@ def _open_files(files: TableFiles, asked: str | None) -> Opened:
     first = open_one(files.paths[0])
 
     def table() -> Table:
-        at_once = sum(file.size for file in files.files) < LARGE_TOGETHER
-        open_part = lambda path: open_one(path).table()  # noqa: E731
-        return chained_table(files.name, files.paths, open_part, at_once=at_once)
+        return chained_table(files.name, files.paths, lambda path: open_one(path).table())
 
-    several = partial(map, open_one, files.paths)
-    return first._replace(name=files.name, table=table, several=several)
+    return first._replace(name=files.name, table=table, several=partial(map, open_one, files.paths))
 
 
-def chained_table(
-    name: str, parts: Sequence[str], open_part: Callable[[str], Table], *, at_once: bool
-) -> Table:
+def chained_table(name: str, parts: Sequence[str], open_part: Callable[[str], Table]) -> Table:
     """Make one table of several, each opened anew by `open_part` when it is read.
 
-    Columns are matched by their names, wherever they are in each part. `at_once`: the pieces are
-    joined, so that whole numbers in one part become fractions where those of another are.
+    Columns are matched by their names, wherever they are in each part.
     """
     owners: dict[str, str] = {}  # of each column: the first part that has it
     finder = FileFinder()
@@ -683,14 +661,6 @@ def chained_table(
     names = tuple(owners)
 
     def load(positions: Sequence[int]) -> Iterator[Columns]:
-        pieces: Iterable[Columns] = load_parts(positions)
-        if at_once:
-            pieces = list(pieces)
-            if not any(getattr(each.type, "ordered", False) for each in pieces[0]):
-                pieces = [[joined(column) for column in zip(*pieces, strict=True)]]
-        yield from pieces
-
-    def load_parts(positions: Sequence[int]) -> Iterator[Columns]:
         wanted = [names[i] for i in positions]
         seen: dict[str, tuple[str, str]] = {}
         n_rows = 0
@@ -723,20 +693,19 @@ def _position(table: Table, name: str, owners: Mapping[str, str]) -> int:
 
 
 def _of_one_kind(name: str, column: Column, part: str, seen: dict[str, tuple[str, str]]) -> Column:
-    """Give a column of one file the type of those of others, so far as its kind is the same.
+    """Refuse a column of ids that holds text in one part, and numbers in another.
 
-    A column of ids that holds text in one file, and numbers in another, is refused.
+    A part without any value has no type, so that it takes that of the others.
     """
     import pyarrow as pa
 
     if column.null_count == len(column):
         return pa.nulls(len(column))
     kind = getattr(column.type, "value_type", column.type)  # of a dictionary: its values
-    is_whole = pa.types.is_integer(kind)
     word = str(kind)
     if is_text(kind):
         word = "text"
-    elif is_whole or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         word = "numbers"
     elif pa.types.is_boolean(kind):
         word = "true or false"
@@ -746,6 +715,4 @@ def _of_one_kind(name: str, column: Column, part: str, seen: dict[str, tuple[str
         raise InputError(
             "other-kind", column=name, kind=before, file=where, other=word, other_file=part
         )
-    if is_whole and kind != pa.uint64():
-        return decoded(column).cast(pa.int64())  # which holds what the next file may have
     return column

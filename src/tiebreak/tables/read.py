@@ -279,7 +279,7 @@ def _melted(opened: Opened, how: ReadingOptions) -> Table:
     tables = {
         each.name: to_long(each.table(), named, how.worker_columns) for each in opened.files()
     }
-    return chained_table(opened.name, list(tables), tables.__getitem__, at_once=True)
+    return chained_table(opened.name, list(tables), tables.__getitem__)
 
 
 def _extended(responses: Responses, options: ReadingOptions) -> Responses:

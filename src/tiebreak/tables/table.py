@@ -67,7 +67,7 @@ class Table:
 
         try:
             pieces = zip(*self.batches(positions), strict=True)
-            return [joined(column) for column in pieces]
+            return [_joined(column) for column in pieces]
         except NoRowsError:
             if not allow_empty:
                 raise
@@ -242,8 +242,6 @@ def to_arrow(name: str, column: Any, source: Source = NOWHERE) -> Column:
         column = column.to_arrow(compat_level=pl.CompatLevel.oldest())
     elif kind not in ("pandas", "polars") and hasattr(column, "__arrow_c_stream__"):
         column = pa.chunked_array(column)
-    if isinstance(column, pa.Scalar):
-        column = pa.array([column.as_py()])
     if not is_arrow(column):
         column = _from_values(name, column, source)
     column = plain(column)
@@ -264,9 +262,8 @@ def _from_values(name: str, column: Any, source: Source) -> Column:
     """Make an Arrow array of Python values, of NumPy's or of pandas'."""
     import pyarrow as pa
 
-    if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
-        raise InputError("no-column", column=name, value=column)
-    if getattr(column, "ndim", 1) != 1:
+    is_one = isinstance(column, str | bytes) or not hasattr(column, "__iter__")
+    if is_one or getattr(column, "ndim", 1) != 1:
         raise InputError("no-column", column=name, value=column)
     unfit = (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeEncodeError)
     is_array = type(column).__module__.partition(".")[0] in ("numpy", "pandas")
@@ -333,18 +330,20 @@ def plain(column: Any) -> Column:
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        if kind.ordered and isinstance(column, pa.ChunkedArray):
-            column = column.unify_dictionaries().combine_chunks()
-        if kind.ordered and len(column):
+        column = _one_chunk(column)
+        values = plain(column.dictionary)
+        if kind.ordered:
             codes = column.indices.cast(pa.int32())
-            return pa.DictionaryArray.from_arrays(codes, plain(column.dictionary), ordered=True)
-        return plain(decoded(column))
+            return pa.DictionaryArray.from_arrays(codes, values, ordered=True)
+        if is_text(values.type) and len(column) * values.nbytes > INT32_MAX * len(values):
+            values = values.cast(pa.large_string())
+        return plain(values.take(column.indices))
     if pa.types.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(column))
     if isinstance(kind, pa.BaseExtensionType):
         texts = [None if value is None else str(value) for value in column.to_pylist()]
         return pa.array(texts, pa.string())
-    column = _one_chunk(_as_sortable(column))
+    column = _one_chunk(_sortable(column))
     if pa.types.is_floating(column.type):
         return _whole(pc.if_else(pc.is_nan(column), None, column))
     if is_text(column.type):
@@ -353,23 +352,15 @@ def plain(column: Any) -> Column:
     return column
 
 
-def decoded(column: Any) -> Any:
-    """Replace codes by values; by hand, as Arrow cannot cast every type of dictionary."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type):
-        return column
-    kind = _sortable(column.type.value_type)
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    values = [chunk.dictionary.cast(kind).take(chunk.indices) for chunk in chunks]
-    return pa.chunked_array(values, type=kind)
-
-
-def joined(pieces: Columns) -> Column:
+def _joined(pieces: Columns) -> Column:
     """Join pieces of a column; whole numbers beside fractions become fractions, text wins."""
     import pyarrow as pa
 
-    values = [decoded(piece) for piece in pieces]
+    are_coded = [pa.types.is_dictionary(piece.type) for piece in pieces]
+    values = [
+        piece.dictionary.take(piece.indices) if is_coded else piece
+        for piece, is_coded in zip(pieces, are_coded, strict=True)
+    ]
     kinds = {piece.type for piece in values if piece.null_count < len(piece)}
     if any(map(is_text, kinds)) and not all(map(is_text, kinds)):
         values = [piece.cast(pa.large_string()) for piece in values]
@@ -388,18 +379,8 @@ def _whole(column: Any) -> Any:
     return column.cast(pa.int64()) if pc.all(is_whole).as_py() else column
 
 
-def _as_sortable(column: Any) -> Any:
-    import pyarrow as pa
-
-    kind = _sortable(column.type)
-    try:
-        return column.cast(kind)
-    except pa.ArrowNotImplementedError:  # string views, before pyarrow 18
-        return pa.array(column.to_pylist(), kind)
-
-
-def _sortable(kind: Any) -> Any:
-    """Replace a type that Arrow cannot encode or sort by one that it can."""
+def _sortable(column: Any) -> Any:
+    """Give a column a type that Arrow can encode and sort."""
     import pyarrow as pa
 
     others = {
@@ -408,7 +389,11 @@ def _sortable(kind: Any) -> Any:
         pa.binary_view(): pa.large_binary(),
         pa.float16(): pa.float32(),
     }
-    return others.get(kind, kind)
+    kind = others.get(column.type, column.type)
+    try:
+        return column.cast(kind)
+    except pa.ArrowNotImplementedError:  # string views, before pyarrow 18
+        return pa.array(column.to_pylist(), kind)
 
 
 def _one_chunk(column: Any) -> Any:
