@@ -3,7 +3,7 @@
 Events are JSON objects, one a line:
 
 {"seq": 17, "task": "a", "worker": "ann", "label": "cat"}      a response
-{"seq": 18, "left": "a", "right": "b", "link": "must"}         a link: must or cannot
+{"seq": 18, "left": "a", "right": "b", "link": "must"}         a link: must, cannot or duplicate
 {"seq": 19, "task": "a", "gold": "cat"}                        the class of a task is known
 {"seq": 20, "ask": "a"}                                        what is the label of a task?
 
@@ -30,7 +30,7 @@ from tiebreak.data import Responses
 from tiebreak.data.labels import Label
 from tiebreak.errors import FileError, InputError, InputNote, OptionError, TiebreakError
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.life import model_file
+from tiebreak.life import messages, model_file  # noqa: F401  # messages are registered
 from tiebreak.life.online import Stream
 from tiebreak.life.update import require_keep
 from tiebreak.links import Links
@@ -41,37 +41,33 @@ NOTHING_SEEN = -1
 EVERY = 1_000  # events between two answers
 SAVE_EVERY = 100_000  # events between two saves
 OPEN_TASKS = 100_000  # with keep="counts"
-WORDS = {
-    **dict.fromkeys(("must", "same"), "must"),
-    **dict.fromkeys(("cannot", "different"), "cannot"),
-    "duplicate": "duplicate",
+WORDS = {"must": "must", "same": "must", "cannot": "cannot", "different": "cannot"}
+WORDS["duplicate"] = "duplicate"
+IDS = {  # what each kind of event names
+    "response": ("task", "worker", "label"),
+    "link": ("left", "right"),
+    "gold": ("task", "gold"),
+    "ask": ("ask",),
 }
+NAMED = {"worker": "worker", "label": "label", "gold": "label"}  # all others name a task
+MOST_WHOLE = 2**63  # whole numbers from here on are no ids
 
 
-class Response(NamedTuple):
-    """A worker gave a label to a task."""
-
-    seq: int
-    task: Hashable
-    worker: Hashable
-    label: Hashable
-
-
-class Link(NamedTuple):
-    """Two tasks must, or cannot, be the same class."""
+class Event(NamedTuple):
+    """One line."""
 
     seq: int
-    left: Hashable
-    right: Hashable
-    word: str  # must, cannot or duplicate
+    kind: str
+    ids: dict[str, Hashable]
+    word: str = ""  # of a link: must, cannot or duplicate
     weight: float | None = None
     who: Hashable = None
 
-    def as_links(self) -> Links:
+    def links(self) -> Links:
         """Return a table of this link."""
         return Links.from_columns(
-            [self.left],
-            [self.right],
+            [self.ids["left"]],
+            [self.ids["right"]],
             [self.word],
             None if self.weight is None else [self.weight],
             None if self.who is None else [self.who],
@@ -79,73 +75,50 @@ class Link(NamedTuple):
         )
 
 
-class KnownClass(NamedTuple):
-    """The class of a task is known."""
-
-    seq: int
-    task: Hashable
-    label: Hashable
-
-
-class LabelRequest(NamedTuple):
-    """Somebody wants to know the label of a task."""
-
-    seq: int
-    task: Hashable
-
-
-Event = Response | Link | KnownClass | LabelRequest
-
-
 def read_event(line: bytes) -> Event:
     """Read one line; what is wrong with it is said in an InputError.
 
-    >>> read_event(b'{"seq": 1, "task": "a", "worker": "ann", "label": "cat"}')
-    Response(seq=1, task='a', worker='ann', label='cat')
+    >>> read_event(b'{"seq": 1, "task": "a", "worker": "ann", "label": "cat"}').ids
+    {'task': 'a', 'worker': 'ann', 'label': 'cat'}
     """
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise InputError(f"This is not JSON: {error}.") from None
+        raise InputError("event-not-json", reason=error) from None
     if not isinstance(found, dict):
-        raise InputError('An event is a JSON object, such as {"seq": 1, "ask": "a"}.')
+        raise InputError("event-no-object")
     seq = found.get("seq")
     if not isinstance(seq, int) or isinstance(seq, bool) or seq < 0:
-        raise InputError(f'An event needs a whole number "seq", 0 or more; got {seq!r}.')
+        raise InputError("event-seq", value=seq)
+    kind = "response"
     if "ask" in found:
-        return LabelRequest(seq, _id(found, "ask"))
-    if "left" in found or "right" in found:
-        return _link(seq, found)
-    if "gold" in found:
-        return KnownClass(seq, _id(found, "task"), _id(found, "gold"))
-    return Response(seq, _id(found, "task"), _id(found, "worker"), _id(found, "label"))
-
-
-def _link(seq: int, found: dict[str, Any]) -> Link:
+        kind = "ask"
+    elif "left" in found or "right" in found:
+        kind = "link"
+    elif "gold" in found:
+        kind = "gold"
+    ids: dict[str, Hashable] = {}
+    for name in IDS[kind]:
+        if name not in found:
+            raise InputError("event-without", name=name, names=list(found))
+        value = found[name]
+        is_id = isinstance(value, bool) or (isinstance(value, str) and value != "")
+        if isinstance(value, int | float) and math.isfinite(value):
+            is_id = isinstance(value, float) or abs(value) < MOST_WHOLE
+        if not is_id:
+            raise InputError("event-id", name=name, value=value)
+        ids[name] = value
+    if kind != "link":
+        return Event(seq, kind, ids)
     word = found.get("link")
     if word not in WORDS:
-        raise InputError(f'"link" must be must or cannot; got {word!r}.')
-    weight: Any = found.get("weight")
-    if "weight" in found and not (_is_number(weight) and 0.0 < weight < math.inf):
-        raise InputError(f'"weight" must be above 0 and finite; got {weight!r}.')
-    left, right = _id(found, "left"), _id(found, "right")
-    return Link(seq, left, right, WORDS[word], weight, found.get("who"))
-
-
-def _id(found: dict[str, Any], name: str) -> Hashable:
-    """Return an id: text that is not empty, or a number."""
-    if name not in found:
-        raise InputError(f"An event of this kind needs {name!r}; it has {', '.join(found)}.")
-    value = found[name]
-    is_text = isinstance(value, str) and value != ""
-    if not is_text and not isinstance(value, bool) and not _is_number(value):
-        raise InputError(f"{name!r} must be text or a number; got {value!r}.")
-    return value  # type: ignore[no-any-return]  # text, a number, or true and false
-
-
-def _is_number(value: object) -> bool:
-    is_one = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_one and math.isfinite(value)  # type: ignore[arg-type]
+        raise InputError("event-link", value=word)
+    weight = found.get("weight")
+    if "weight" in found:
+        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not (is_number and 0.0 < weight < math.inf):
+            raise InputError("event-weight", value=weight)
+    return Event(seq, kind, ids, WORDS[word], weight, found.get("who"))
 
 
 class Journal:
@@ -165,7 +138,10 @@ class Journal:
             self._file = self.path.open("a+b")
         except OSError as error:
             self.lock.release()
-            raise FileError(f"{self.path} cannot be written: {error.strerror}.") from None
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> FileError:
+        return FileError("journal-not-written", path=self.path, reason=error.strerror)
 
     def batches(self) -> list[list[bytes]]:
         """Return the batches that were written to their end; what follows them is cut off."""
@@ -194,7 +170,7 @@ class Journal:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise FileError(f"{self.path} cannot be written: {error.strerror}.") from None
+            raise self._unwritable(error) from None
 
     def clear(self) -> None:
         """Forget all batches: the model file holds what they said."""
@@ -245,7 +221,7 @@ class Service:
     write
         Takes each line that goes out.
     report
-        Takes each word on a line that is broken.
+        Takes each message about a line that is broken.
     """
 
     def __init__(
@@ -263,28 +239,21 @@ class Service:
         self._journal = journal
         self._stream: Stream | None = None
         self._keep = settings.keep or "responses"
-        self._pending: list[tuple[int, Event, bytes]] = []
+        self._types: dict[str, type] = {}  # of ids: 7 and "7" would be two tasks
+        self._pending: list[tuple[int, Event, bytes]] = []  # number of the line, event, line
         self._n_since_save = 0
         self.seq = NOTHING_SEEN
         self.tally = StreamTotals()
-        self._open()
-
-    def _open(self) -> None:
-        """Load the model file, and go through what the journal holds since."""
-        if self._path.exists():
-            model = model_file.load(self._path)
+        if path.exists():
+            model = model_file.load(path)
             if not isinstance(model, VariationalBayes):
-                raise OptionError(
-                    f"{self._path} holds a {type(model).__name__}; only VariationalBayes takes a "
-                    "stream. Fit one: tiebreak fuse RESPONSES --method vb --save MODEL.tbm"
-                )
-            if self._settings.keep is None and model._carried is not None:
+                raise OptionError("no-stream-of", path=path, name=type(model).__name__)
+            if settings.keep is None and model._carried is not None:
                 self._keep = "counts"
-            notes = model._stream_notes
-            self.seq = int(notes.get("seq", NOTHING_SEEN))
-            self._begin(model).restore(notes)
+            self.seq = int(model._stream_notes.get("seq", NOTHING_SEEN))
+            self._begin(model).restore(model._stream_notes)
         require_keep(self._keep)
-        for lines in self._journal.batches():
+        for lines in journal.batches():
             events = [(0, read_event(line), line) for line in lines]
             self._pending = [each for each in events if each[1].seq > self.seq]
             if self._pending:
@@ -293,6 +262,8 @@ class Service:
             self._write(json.dumps({"done": self.seq}))
 
     def _begin(self, model: VariationalBayes) -> Stream:
+        named = {"task": model.tasks_, "worker": model.workers_, "label": model.classes_}
+        self._types |= {what: type(names[0]) for what, names in named.items() if len(names)}
         n_open = self._settings.n_open if self._keep == "counts" else None
         self._stream = Stream(model, n_open=n_open)
         return self._stream
@@ -303,7 +274,10 @@ class Service:
             return
         try:
             event = read_event(line)
-            self._check_ids(event)
+            for name, value in event.ids.items():
+                kind = self._types.setdefault(NAMED.get(name, "task"), type(value))
+                if type(value) is not kind:
+                    raise InputError("event-type", name=name, value=value, kind=kind)
         except InputError as error:
             self._report_broken(number, error)
             return
@@ -312,13 +286,13 @@ class Service:
             self.tally.seen_before += 1
             return
         self._pending.append((number, event, line))
-        if len(self._pending) >= self._settings.every or isinstance(event, LabelRequest):
+        if len(self._pending) >= self._settings.every or event.kind == "ask":
             self.flush()
 
     def flush(self) -> None:
         """Let the pending events count, and acknowledge them."""
-        is_one = any(isinstance(event, Response) for _, event, _ in self._pending)
-        if not self._pending or (self._stream is None and not is_one):  # nothing to begin with
+        can_begin = any(event.kind == "response" for _, event, _ in self._pending)
+        if not self._pending or (self._stream is None and not can_begin):
             return
         seq = self._pending[-1][1].seq
         n_events = len(self._pending)
@@ -353,70 +327,54 @@ class Service:
         pending = self._pending
         self._pending = []
         self.seq = pending[-1][1].seq
-        rows = [(number, event) for number, event, _ in pending if isinstance(event, Response)]
-        columns = [list(column) for column in zip(*(event[1:] for _, event in rows), strict=True)]
+        rows = [(number, event) for number, event, _ in pending if event.kind == "response"]
+        others = [(n, event) for n, event, _ in pending if event.kind in ("link", "gold")]
+        columns = [[event.ids[name] for _, event in rows] for name in IDS["response"]]
         touched: list[Any] = []
-        if self._stream is None:
+        stream = self._stream
+        if stream is None:
             # Of so little, doubts are certain.
             with warnings.catch_warnings(action="ignore", category=InputNote):
                 model = VariationalBayes().fit(Responses.from_columns(*columns))
-            self._write_labels(self._begin(model).report_all())
+            stream = self._begin(model)
+            self._write_labels(stream.report_all())
         elif rows:
             try:
-                touched.append(self._stream.add(*columns))
+                touched.append(stream.add(*columns))
             except TiebreakError:  # refused together: one by one
-                touched += [self._add(number, event) for number, event in rows]
-        for number, event, _ in pending:
-            if isinstance(event, Link | KnownClass):
-                touched.append(self._add(number, event))
-        stream = self._stream
-        assert stream is not None  # it has begun
+                others = rows + others
+        for number, event in others:
+            try:
+                touched.append(_add(stream, event))
+            except TiebreakError as error:
+                self._report_broken(number, error)
         slots = np.unique(np.concatenate(touched)) if touched else np.empty(0, np.int32)
         if len(slots):
             self._write_labels(stream.visit(slots))
         for _, event, _ in pending:
-            if isinstance(event, LabelRequest):
-                found = stream.ask(event.task)
-                if found is None:
-                    self._write(json.dumps({"task": event.task, "label": None}))
+            if event.kind == "ask":
+                label = stream.ask(event.ids["ask"])
+                if label is None:
+                    self._write(json.dumps({"task": event.ids["ask"], "label": None}))
                 else:
-                    self._write_labels([found])
-
-    def _add(self, number: int, event: Response | Link | KnownClass) -> Any:
-        """Add one event, and return the slots that it touches; where it is refused, say so."""
-        stream = self._stream
-        assert stream is not None  # it has begun
-        try:
-            if isinstance(event, Response):
-                return stream.add([event.task], [event.worker], [event.label])
-            if isinstance(event, KnownClass):
-                return stream.know([event.task], [event.label])
-            return stream.link(event.as_links())
-        except TiebreakError as error:
-            self._report_broken(number, error)
-            return np.empty(0, dtype=np.int32)
-
-    def _check_ids(self, event: Event) -> None:
-        """Refuse ids of another kind than the model has: 7 and "7" would be two tasks."""
-        if self._stream is None:
-            return
-        tasks = self._stream.tasks.slot
-        known = {"task": tasks, "left": tasks, "right": tasks}
-        known |= {"worker": self._stream.workers, "label": self._stream.classes}
-        for name, names in known.items():
-            value: Hashable = getattr(event, name, None)
-            is_text = isinstance(next(iter(names), value), str)
-            if value is not None and isinstance(value, str) != is_text:
-                wanted = "text" if is_text else "numbers"
-                raise InputError(f"Ids of this model are {wanted}; got {name} {value!r}.")
+                    self._write_labels([label])
 
     def _write_labels(self, labels: Iterable[Label]) -> None:
         for each in labels:
             self.tally.labels += 1
-            row = {"task": each.task, "label": each.label, "probability": each.probability}
-            self._write(json.dumps(row, ensure_ascii=False))
+            self._write(json.dumps(each._asdict(), ensure_ascii=False))
 
     def _report_broken(self, number: int, error: Exception) -> None:
         self.tally.broken += 1
         where = f"line {number}" if number else "the journal"
         self._report(f"{where}: {error} Left out.")
+
+
+def _add(stream: Stream, event: Event) -> Any:
+    """Add one event, and return the slots that it touches."""
+    ids = event.ids
+    if event.kind == "response":
+        return stream.add([ids["task"]], [ids["worker"]], [ids["label"]])
+    if event.kind == "gold":
+        return stream.know([ids["task"]], [ids["gold"]])
+    return stream.link(event.links())
