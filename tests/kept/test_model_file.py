@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 from kept.crowds import WORKER_MODELS, crowd, rows_of, some_gold
+from refusals import refused
 
 import tiebreak as tb
-from tiebreak.errors import FileError, InputError, InputNote, NotFittedError, OptionError
+from tiebreak.errors import FileError, InputNote, NotFittedError, OptionError
 from tiebreak.life import model_file
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.tables import array_folder
@@ -93,7 +94,7 @@ def test_a_committee_comes_back_whole(
 
 def test_a_committee_has_no_votes_in_counts(tmp_path: Path) -> None:
     model = tb.Auto().fit(crowd().responses)
-    with pytest.raises(OptionError, match="--method vb"):
+    with refused(OptionError, "votes-not-counted"):
         model.save(tmp_path / "m.tbm", keep="counts")
     assert not (tmp_path / "m.tbm").exists()
 
@@ -156,14 +157,6 @@ def test_ids_of_numbers_come_back_as_numbers(tmp_path: Path) -> None:
     model = tb.VariationalBayes().fit([(1, 10, True), (2, 10, False), (2, 11, False)])
     model.save(tmp_path / "m.tbm")
     assert tb.load(tmp_path / "m.tbm").labels_.best() == {1: True, 2: False}
-
-
-def test_ids_of_several_kinds_are_refused(tmp_path: Path) -> None:
-    rows = [(1, "ann", "x"), ("b", "ann", "y")]
-    model = tb.VariationalBayes().fit(tb.Responses.from_rows(rows))
-    with pytest.raises(InputError, match="Give them as text"):
-        model.save(tmp_path / "m.tbm")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_loading_and_predicting_need_no_numba(tmp_path: Path) -> None:

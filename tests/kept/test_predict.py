@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kept.crowds import WORKER_MODELS, chance, chances, crowd, rows_of, shuffled, some_gold
+from refusals import noted
 
 import tiebreak as tb
 from tiebreak.data.ids import Ids
@@ -50,7 +51,7 @@ def test_the_model_stays_as_it_is() -> None:
 def test_who_was_never_seen_counts_as_the_prior_and_is_counted() -> None:
     model = tb.VariationalBayes(trust={"w1": 50.0}).fit(crowd().responses)
     rows = [("new", "zoe", "c0"), ("new", "yan", "c0")]
-    with pytest.warns(InputNote, match=r"2 workers of 2 not seen by the model: 'zoe', 'yan'"):
+    with noted("workers-unseen"):
         found = model.predict(rows)
     prior = np.array([[3.0, 1.0, 1.0], [1.0, 3.0, 1.0], [1.0, 1.0, 3.0]])
     other = tb.VariationalBayes(confusion_prior=prior).fit(crowd().responses)
@@ -113,7 +114,7 @@ def test_a_worker_of_few_or_many_responses_who_was_never_seen_is_told_once(n_tas
 def test_labels_that_are_no_class_are_left_out_and_told() -> None:
     model = tb.VariationalBayes().fit(crowd().responses)
     rows = [("new", "w1", "c0"), ("new", "w2", "zebra"), ("two", "w2", "zebra")]
-    with pytest.warns(InputNote, match=r"2 responses with labels .* 'zebra'"):
+    with noted("labels-unknown"):
         found = model.predict(rows)
     alone = model.predict([("new", "w1", "c0")])
     assert found["new"] == alone["new"]
@@ -133,7 +134,7 @@ def test_a_committee_weighs_workers_of_new_tasks_as_gold_taught_it() -> None:
     found = pool.predict(made.responses)
     others = ~np.isin(np.arange(300), pool.tasks_.codes(list(known)))
     assert np.abs(chances(found) - pool.probabilities_)[others].max() < 1e-4  # kinds has settled
-    with pytest.warns(InputNote, match="1 worker of 2 not seen"):
+    with noted("workers-unseen"):
         pool.predict([("new", "w1", "c0"), ("new", "yan", "c1")])
 
 

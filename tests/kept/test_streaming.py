@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept.crowds import WORKER_MODELS, Row, assert_equal, crowd, rows_of, shuffled, some_gold
+from refusals import refused
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, LinkError, ResponseError
@@ -143,9 +144,9 @@ def test_links_that_contradict_are_refused_and_forgotten() -> None:
     stream.link(tb.Links.from_pairs(must=[("t002", "t003")], sampling="pairs"))
     with pytest.raises(LinkError, match="contradict"):
         stream.link(tb.Links.from_pairs(cannot=[("t002", "t003")]))
-    with pytest.raises(LinkError, match="itself"):
+    with refused(LinkError, "linked-to-itself"):
         stream.link(tb.Links.from_pairs(must=[("t002", "t002")], sampling="pairs"))
-    with pytest.raises(GoldError, match="known as 'c0' already"):
+    with refused(GoldError, "gold-changed"):
         stream.know(["t001"], ["c1"])
     assert len(stream.links or ()) == 1
     stream.know(["t002"], ["c0"])
@@ -170,7 +171,7 @@ def test_a_new_class_is_taken(name: str) -> None:
 def test_a_class_that_a_model_cannot_take_is_refused_and_the_stream_goes_on() -> None:
     rows = shuffled(crowd().responses)
     stream = Stream(tb.VariationalBayes(worker_model="communities").fit(rows[:300]))
-    with pytest.raises(ResponseError, match="'c7' is a new class"):
+    with refused(ResponseError, "class-not-taken"):
         stream.add(["n"], ["w1"], ["c7"])
     stream.visit(stream.add(*columns(rows[300:])))
     assert_counts_are_those_of_q(stream)

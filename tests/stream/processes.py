@@ -128,7 +128,7 @@ def compare(path: Path, whole: Path, told: list[dict[str, Any]]) -> dict[str, An
         "responses": [one.responses_.n_responses, other.responses_.n_responses],
         "links": [len(one.links_), len(other.links_)],
         "gold": [len(one.gold_), len(other.gold_)],
-        "counted": [float(one._beliefs.beta.sum()), float(other._beliefs.beta.sum())],
+        "counted": [float(each._state.parameters[-1].sum()) for each in (one, other)],
         "labels_equal": one.labels_.best() == other.labels_.best(),
         "furthest": float(max(
             abs(one.labels_[t].probability - other.labels_[t].probability) for t in one.tasks_

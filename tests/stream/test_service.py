@@ -16,7 +16,7 @@ from kept.crowds import crowd, shuffled
 from refusals import refused
 
 import tiebreak as tb
-from tiebreak.life.events import Event, Journal, Service, Settings, read_event
+from tiebreak.life.events import Journal, Service, Settings, StreamEvent, read_event
 
 pytest.importorskip("fcntl", reason="needs fork, signals and locks")
 
@@ -58,13 +58,13 @@ class Run:
 
 
 def test_events_are_read() -> None:
-    assert read_event(b'{"seq": 1, "ask": "a"}') == Event(1, "ask", {"ask": "a"})
-    gold = Event(2, "gold", {"task": "a", "gold": "x"})
+    assert read_event(b'{"seq": 1, "ask": "a"}') == StreamEvent(1, "ask", {"ask": "a"})
+    gold = StreamEvent(2, "gold", {"task": "a", "gold": "x"})
     assert read_event(b'{"seq": 2, "task": "a", "gold": "x"}') == gold
-    response = Event(3, "response", {"task": 7, "worker": 1, "label": True})
+    response = StreamEvent(3, "response", {"task": 7, "worker": 1, "label": True})
     assert read_event(b'{"seq": 3, "task": 7, "worker": 1, "label": true}') == response
     link = read_event(b'{"seq": 4, "left": "a", "right": "b", "link": "cannot", "weight": 2.0}')
-    assert link == Event(4, "link", {"left": "a", "right": "b"}, "cannot", 2.0)
+    assert link == StreamEvent(4, "link", {"left": "a", "right": "b"}, "cannot", 2.0)
 
 
 @pytest.mark.parametrize(

@@ -449,7 +449,7 @@ def hash_ids(names: Ids) -> Hashes:
     import pyarrow as pa
 
     if pa.types.is_integer(names.values.type):
-        return _mixed(np.asarray(names.values.cast(pa.int64(), safe=False)).view(np.uint64))
+        return mixed(np.asarray(names.values.cast(pa.int64(), safe=False)).view(np.uint64))
     text = as_text(names.values)
     hashes = np.empty(len(text), np.uint64)
     for at in range(0, len(text), HASHED_TOGETHER):
@@ -462,11 +462,11 @@ def hash_ids(names: Ids) -> Hashes:
         power = np.cumprod(np.full(length.max() + 1, MULTIPLIER))[place]
         terms = (raw.astype(np.uint64) + np.uint64(1)) * power
         total = np.where(length > 0, np.add.reduceat(np.append(terms, np.uint64(0)), start), 0)
-        hashes[at : at + HASHED_TOGETHER] = _mixed(total + length.astype(np.uint64))
+        hashes[at : at + HASHED_TOGETHER] = mixed(total + length.astype(np.uint64))
     return hashes
 
 
-def _mixed(x: Hashes) -> Hashes:
+def mixed(x: Hashes) -> Hashes:
     """Spread bits evenly: the finaliser of splitmix64."""
     x = x + MULTIPLIER
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -53,7 +53,7 @@ NAMED = {"worker": "worker", "label": "label", "gold": "label"}  # all others na
 MOST_WHOLE = 2**63  # whole numbers from here on are no ids
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """One line."""
 
     seq: int
@@ -75,7 +75,7 @@ class Event(NamedTuple):
         )
 
 
-def read_event(line: bytes) -> Event:
+def read_event(line: bytes) -> StreamEvent:
     """Read one line; what is wrong with it is said in an InputError.
 
     >>> read_event(b'{"seq": 1, "task": "a", "worker": "ann", "label": "cat"}').ids
@@ -109,16 +109,16 @@ def read_event(line: bytes) -> Event:
             raise InputError("event-id", name=name, value=value)
         ids[name] = value
     if kind != "link":
-        return Event(seq, kind, ids)
+        return StreamEvent(seq, kind, ids)
     word = found.get("link")
     if word not in WORDS:
         raise InputError("event-link", value=word)
-    weight = found.get("weight")
+    weight: Any = found.get("weight")
     if "weight" in found:
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
         if not (is_number and 0.0 < weight < math.inf):
             raise InputError("event-weight", value=weight)
-    return Event(seq, kind, ids, WORDS[word], weight, found.get("who"))
+    return StreamEvent(seq, kind, ids, WORDS[word], weight, found.get("who"))
 
 
 class Journal:
@@ -240,7 +240,7 @@ class Service:
         self._stream: Stream | None = None
         self._keep = settings.keep or "responses"
         self._types: dict[str, type] = {}  # of ids: 7 and "7" would be two tasks
-        self._pending: list[tuple[int, Event, bytes]] = []  # number of the line, event, line
+        self._pending: list[tuple[int, StreamEvent, bytes]] = []  # number of the line, event, line
         self._n_since_save = 0
         self.seq = NOTHING_SEEN
         self.tally = StreamTotals()
@@ -370,7 +370,7 @@ class Service:
         self._report(f"{where}: {error} Left out.")
 
 
-def _add(stream: Stream, event: Event) -> Any:
+def _add(stream: Stream, event: StreamEvent) -> Any:
     """Add one event, and return the slots that it touches."""
     ids = event.ids
     if event.kind == "response":

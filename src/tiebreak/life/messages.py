@@ -21,7 +21,6 @@ def _event_type(name: str, value: object, kind: type) -> str:
 
 
 MESSAGES: dict[str, Message] = {
-    "nothing-learnt": "{name} has nothing to go on from. Call fit first.",
     # predict
     "workers-unseen": lambda n, n_workers, names: (
         f"{counted(n, 'worker')} of {n_workers:,} not seen by the model: {_few(names)}. "

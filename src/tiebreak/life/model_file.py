@@ -24,7 +24,8 @@ from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import CrowdModel
-from tiebreak.life.records import Decoder, Encoder, require_numbers
+from tiebreak.life import messages  # noqa: F401  # registered
+from tiebreak.life.records import Decoder, Recorder, require_numbers
 from tiebreak.life.update import drop_responses, require_keep
 from tiebreak.links import Links
 from tiebreak.options import check_common
@@ -77,7 +78,7 @@ def content_of(
     model = _own(model)
     if keep == "counts":
         model = drop_responses(model)
-    encoder = Encoder()
+    encoder = Recorder()
     kept = {name: getattr(model, name) for name in _kept_names(model)}
     responses = kept.pop("responses_")
     about: dict[str, Any] = {
@@ -188,13 +189,10 @@ def _own(model: Estimator) -> Estimator:
     """Return the model; refuse one that is not fitted, or of a kind that no file holds."""
     name = type(model).__name__
     if "labels_" not in vars(model):
-        raise NotFittedError(f"{name} has nothing to save yet. Call fit first.")
+        raise NotFittedError("not-fitted", name=name)
     if name in ESTIMATORS:
         return model
-    raise OptionError(
-        f"{name} has no model to keep. {', '.join(ESTIMATORS)} do: fit one of them, or write the "
-        "labels alone with model.labels_.write."
-    )
+    raise OptionError("not-kept", name=name, kinds=", ".join(ESTIMATORS))
 
 
 def _kept_names(model: Estimator) -> list[str]:

@@ -6,41 +6,43 @@ whole cannot fall. Then the tasks that were visited longest ago are visited agai
 have since turned out to be other than was believed; while a stream is small, all tasks start from
 votes again now and then. Tasks that nobody has touched for long may settle: only counts remember
 them, and memory does not grow with the stream.
+
+    counts = settled (tasks that are gone) + Σ over open tasks of q, by worker, label and state
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes
 from tiebreak.data.ids import Ids
-from tiebreak.data.labels import Label, Labels
-from tiebreak.errors import GoldError, LinkError, ResponseError, note
+from tiebreak.data.labels import Label
+from tiebreak.data.responses import INT32_END
+from tiebreak.errors import GoldError, LinkError, ResponseError
 from tiebreak.estimators.variational_bayes import VariationalBayes
-from tiebreak.inference import calibration, dirichlet
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb, start_alone
-from tiebreak.inference.door import lay_out
+from tiebreak.inference import calibration, dirichlet, stages
+from tiebreak.inference.climb import FitState, Problem, Stopping
+from tiebreak.inference.door import Inputs, lay_out
 from tiebreak.inference.known import Known, with_fixed
-from tiebreak.inference.stages import joint_labels
-from tiebreak.inference.tasks import Independent, Parameters
-from tiebreak.inference.tasks.coupling.linked import Linked, with_links
-from tiebreak.inference.tasks.coupling.starts import start_at
+from tiebreak.inference.stages import FitOptions, Scored, Start
+from tiebreak.inference.tasks import Independent
+from tiebreak.inference.tasks.coupling.linked import Linked
 from tiebreak.inference.workers import AnswerCounts, CrowdFacts, CrowdModel
 from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Offsets
-from tiebreak.life.open_tasks import NONE, OpenTasks, codes_in
 from tiebreak.life.predict import link_odds
-from tiebreak.life.update import Carried, SortedRows, batches_of
+from tiebreak.life.update import Carried, SortedRows, batches_of, merge
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
@@ -60,6 +62,7 @@ LARGEST_RESTART = 1_000_000  # responses: from here on what is believed of worke
 SLACK = 1.25  # open tasks over their limit before the oldest settle, all at once
 LAST = Stopping(1e-3, 1, accelerate=False)  # of all open tasks, before a model is made of them
 TINY = 1e-300
+NONE = -1
 
 
 class StreamCounts(NamedTuple):
@@ -77,6 +80,16 @@ class StreamCounts(NamedTuple):
         of_workers = np.pad(self.of_workers, [(0, n) for n in more])
         return StreamCounts(of_workers, np.pad(self.of_states, (0, more[2])))
 
+    def take_out(self, at: Codes, some: StreamCounts) -> None:
+        """Take out what some tasks added, whose workers are `at`."""
+        self.of_workers[at] = np.maximum(self.of_workers[at] - some.of_workers, 0.0)
+        self.of_states[:] = np.maximum(self.of_states - some.of_states, 0.0)
+
+    def put_in(self, at: Codes, some: StreamCounts) -> None:
+        """Put in what some tasks add, whose workers are `at`."""
+        self.of_workers[at] += some.of_workers
+        self.of_states[:] += some.of_states
+
 
 class FittedTasks(NamedTuple):
     """Where the fit of some tasks ended."""
@@ -84,7 +97,86 @@ class FittedTasks(NamedTuple):
     slots: Codes
     label: Codes
     probabilities: Floats  # (n_tasks, n_classes), calibrated
-    bounds: list[float]
+    bounds: tuple[float, ...]
+
+
+class OpenTasks:
+    """Tasks by slot: their responses, sorted by slot, and what they are believed to be.
+
+    `state` has one row a task:
+
+    q            what it is believed to be; zeros: it has responses that do not count yet
+    evidence     what responses said that only counts remember, as log scores; zeros: nothing
+    n_dropped    how many these were, by weight
+    known        the class of a gold task, else `NONE`
+    reported     the label that was reported last
+    touched      the batch that touched it last
+    """
+
+    def __init__(self, responses: Responses, n_states: int) -> None:
+        self._room = _blank(responses.n_tasks, n_states)
+        self.names: list[Hashable] = list(responses.tasks)
+        self.slot = {name: slot for slot, name in enumerate(self.names)}
+        self.rows = SortedRows(responses.start, responses.code, responses.weight)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def state(self) -> npt.NDArray[Any]:
+        """What is known of each task: a view that may be written to."""
+        return self._room[: len(self)]
+
+    def slots(self, names: Iterable[Hashable]) -> Codes:
+        """Return the slots of tasks; a new one is made for each that has none."""
+        n_former = len(self)
+        found = codes_in(self.slot, names)
+        n_new = len(self.slot) - n_former
+        if n_new:
+            newest = reversed(self.slot)
+            self.names += [next(newest) for _ in range(n_new)][::-1]
+            end = np.full(n_new, self.rows.start[-1])
+            self.rows = self.rows._replace(start=np.concatenate([self.rows.start, end]))
+            if len(self) > len(self._room):  # twice the room, so that growth costs little
+                more = _blank(max(n_new, n_former), self._room["q"].shape[1])
+                self._room = np.concatenate([self._room[:n_former], more])
+        return found
+
+    def on(self, slots: Codes) -> SortedRows:
+        """Return the responses on some tasks, in their order."""
+        start, code = layout.responses_on(self.rows, slots)
+        return SortedRows(start, code, layout.weights_on(self.rows, slots))
+
+    def add(self, slot: Codes, worker: Codes, label: Codes, n_classes: int) -> None:
+        """Take responses; the last one of a worker on a task counts."""
+        pair = slot.astype(np.int64) * (1 + int(worker.max())) + worker
+        _, from_end = np.unique(pair[::-1], return_index=True)
+        kept = len(pair) - 1 - from_end
+        code = worker[kept].astype(np.int64) * n_classes + label[kept]
+        self.rows, _ = merge(self.rows, slot[kept], code, None, n_classes)
+
+    def recode(self, n_classes: int, n_more: int, n_states: int) -> None:
+        """Add classes and states at the end, which no task is in so far."""
+        worker, label = np.divmod(self.rows.code, n_classes)
+        code = worker.astype(np.int64) * (n_classes + n_more) + label
+        kind = np.int64 if int(code.max(initial=0)) >= INT32_END else np.int32
+        self.rows = self.rows._replace(code=code.astype(kind))
+        former = self.state
+        self._room = _blank(len(self), n_states)
+        for name in ("n_dropped", "known", "reported", "touched"):
+            self._room[name] = former[name]
+        n_former = former["q"].shape[1]
+        self._room["q"][:, :n_former] = former["q"]
+        self._room["evidence"][:, :n_former] = former["evidence"]
+        # Dropped responses said the new states as little as any.
+        self._room["evidence"][:, n_former:] = former["evidence"].min(axis=1, keepdims=True)
+
+    def keep(self, slots: Codes) -> None:
+        """Forget all tasks but these, and number them anew."""
+        self.rows = self.on(slots)
+        self._room = self.state[slots]
+        self.names = [self.names[slot] for slot in slots.tolist()]
+        self.slot = {name: slot for slot, name in enumerate(self.names)}
 
 
 class Stream:
@@ -106,7 +198,7 @@ class Stream:
         self.workers = {name: w for w, name in enumerate(model.workers_)}
         self.n_batches = 0
         self.n_seen = 0  # responses of this process
-        self._waiting: list[tuple[Codes, Codes, Codes]] = []  # slots, workers, labels: to be fitted
+        self._fresh = np.empty(0, dtype=np.int32)  # slots with responses that do not count yet
         self._oldest = 0  # the slot that is visited again next
         self._is_behind = False  # whether something came since `catch_up`
         crowd = model.responses_
@@ -131,8 +223,8 @@ class Stream:
             said = np.log(np.maximum(state["q"], TINY)) - log_prior
             state["evidence"] = np.where(state["n_dropped"][:, None] > 0.0, said, 0.0)
         self.counts = self.settled.plus(self.count(self._everyone()))
+        self.links: Links | None = None
         self._n_settled = 0  # the first links, which what is believed of their tasks holds already
-        self._set_links(None)
         self._take_links(model)
         self._restart_at = self._next_restart()  # responses at which all start from votes again
 
@@ -154,7 +246,13 @@ class Stream:
             self.settled = self.settled.padded(n_new, 0, 0)
         slots = self.tasks.slots(task)
         if len(slots):
-            self._waiting.append((slots, workers, labels))
+            touched = np.unique(slots)
+            rows, at = self._rows_on(touched)
+            q = np.ascontiguousarray(self.tasks.state["q"][touched])
+            self.counts.take_out(at, self._count(rows, q, len(at)))
+            self.tasks.state["q"][touched] = 0.0
+            self.tasks.add(slots, workers, labels, len(self.classes))
+            self._fresh = np.union1d(self._fresh, touched).astype(np.int32)
         self.n_seen += len(slots)
         return slots
 
@@ -167,10 +265,8 @@ class Stream:
         wrong = np.flatnonzero((former != NONE) & (former != codes))
         if len(wrong):
             at = int(wrong[0])
-            raise GoldError(
-                f"Task {task[at]!r} is known as {list(self.classes)[former[at]]!r} already, and "
-                f"now as {label[at]!r}."
-            )
+            before = list(self.classes)[former[at]]
+            raise GoldError("gold-changed", task=task[at], former=before, label=label[at])
         known[slots] = codes
         try:
             self._check_links(slots)
@@ -188,7 +284,7 @@ class Stream:
         slots = np.concatenate([self.tasks.slots(one), self.tasks.slots(other)])
         itself = np.flatnonzero(links.left == links.right)
         if len(itself):
-            raise LinkError(f"Task {one[int(itself[0])]!r} is linked to itself.")
+            raise LinkError("linked-to-itself", task=one[int(itself[0])])
         former = self.links
         with warnings.catch_warnings(record=True, action="always") as notes:  # told once taken
             self._set_links(links if former is None else former + links)
@@ -198,34 +294,31 @@ class Stream:
             self._set_links(former)
             raise
         for each in notes:
-            note(str(each.message))
+            warnings.warn(each.message, stacklevel=2)
         return np.unique(slots)
 
     def _class_codes(self, label: Sequence[Hashable]) -> Codes:
         """Return the codes of labels; one that is new is a class from now on."""
         n_former = len(self.classes)
         found = codes_in(self.classes, label)
-        n_new = len(self.classes) - n_former
+        n_classes = len(self.classes)
+        n_new = n_classes - n_former
         if not n_new:
             return found
-        n_classes = len(self.classes)
         template = self.template
-        by_label = self.counts.of_workers.sum(axis=2)
+        by_label = np.pad(self.counts.of_workers.sum(axis=2), [(0, 0), (0, n_new)])
         crowd = CrowdFacts(
             Ids(self.workers),
             n_classes,
             template.confusion_prior,
             dirichlet.class_prior(template.class_prior, n_classes),
             template.trust,
-            answers=AnswerCounts(np.pad(by_label, [(0, 0), (0, n_new)]), None),
+            answers=AnswerCounts(by_label, None),
         )
         model = self.crowd_model.workers.with_classes(crowd)
         if model is None:
             unseen = [self.classes.popitem()[0] for _ in range(n_new)][-1]
-            raise ResponseError(
-                f"Label {unseen!r} is a new class, and what was learnt of this crowd's workers as "
-                "a whole does not tell how they give it. Fit the model again with all responses."
-            )
+            raise ResponseError("class-not-taken", label=unseen)
         n_states = model.workers.n_states
         more = (0, n_new, n_states - self.crowd_model.workers.n_states)
         self.tasks.recode(n_former, n_new, n_states)
@@ -239,27 +332,27 @@ class Stream:
     def _take_links(self, model: VariationalBayes) -> None:
         """Take over links; what dropped responses said has those of their tasks in it already."""
         links = model.links_
-        if links is None or not len(links):
-            return
-        if model._carried is None:
+        if links is not None and not len(links):
+            links = None
+        if links is not None and model._carried is None:
             codes = model._read_inputs(model.responses_, links, model.gold_).link_codes
-            self._set_links(None if codes is None else links.select(np.unique(codes.row)))
-            return
-        code = model.tasks_.codes(links.tasks)
-        links = links.select((code[links.left] >= 0) & (code[links.right] >= 0))
-        is_dropped = model._carried.n_dropped > 0.0
-        is_settled = is_dropped[code[links.left]] | is_dropped[code[links.right]]
-        self._n_settled = int(is_settled.sum())
-        self._set_links(links.select(np.argsort(~is_settled, kind="stable")))
+            links = None if codes is None else links.select(np.unique(codes.row))
+        elif links is not None and model._carried is not None:
+            code = model.tasks_.codes(links.tasks)
+            links = links.select((code[links.left] >= 0) & (code[links.right] >= 0))
+            is_dropped = (model._carried.n_dropped > 0.0)[code]
+            is_settled = is_dropped[links.left] | is_dropped[links.right]
+            self._n_settled = int(is_settled.sum())
+            links = links.select(np.argsort(~is_settled, kind="stable"))
+        self._set_links(links)
 
     def _set_links(self, links: Links | None) -> None:
-        self.links: Links | None = links
+        self.links = links
         self._ends = np.empty((2, 0), dtype=np.int32)  # slots of open links
         self._component = np.empty(0, dtype=np.int32)
         if links is not None:
             slot = np.array([self.tasks.slot.get(name, NONE) for name in links.tasks], np.int32)
-            both = np.stack([slot[links.left], slot[links.right]])
-            self._ends = both[:, self._n_settled :]
+            self._ends = slot[np.stack([links.left, links.right])][:, self._n_settled :]
 
     def _tied_to(self, slots: Codes | Offsets) -> Codes:
         """Return these slots and all that links tie to them, sorted."""
@@ -270,7 +363,7 @@ class Stream:
             self._component = link_graph.components(n, *self._ends)
         chosen = np.zeros(n, dtype=bool)
         chosen[self._component[slots]] = True
-        ends = link_graph.each_once(self._ends.ravel())
+        ends = np.unique(self._ends)
         return np.union1d(slots, ends[chosen[self._component[ends]]]).astype(np.int32)
 
     def _links_among(self, slots: Codes) -> LinkCodes | None:
@@ -296,15 +389,19 @@ class Stream:
         place = np.flatnonzero(label != NONE)
         return GoldCodes(place.astype(np.int32), label[place]) if len(place) else None
 
-    def _imply(self, links: LinkCodes, gold: GoldCodes | None) -> Implications:
+    def _implied_among(self, slots: Codes) -> Implications | None:
+        """Return what follows from links and gold among these slots; None: there are no links."""
+        links = self._links_among(slots)
+        if links is None:
+            return None
+        gold = self._gold_among(slots)
         return link_graph.imply(links, len(self.classes), firm=links.is_hard, gold=gold)
 
     def _check_links(self, slots: Codes) -> None:
         """Refuse links and gold, among what is tied to these slots, that cannot all hold."""
         tied = self._tied_to(slots)
-        links = self._links_among(tied)
-        if links is not None:
-            implied = self._imply(links, self._gold_among(tied))
+        implied = self._implied_among(tied)
+        if implied is not None:
             names = Ids([self.tasks.names[slot] for slot in tied.tolist()])
             check(implied, names, classes=Ids(self.classes))
 
@@ -315,13 +412,13 @@ class Stream:
     ) -> list[Label]:
         """Fit the tasks that were touched, then some old ones; return labels that changed."""
         self.n_batches += 1
-        n_new = sum(len(slot) for slot, _, _ in self._waiting)
+        n_new = int(np.diff(self.tasks.rows.start)[self._fresh].sum())
         changed: list[Label] = []
         if len(slots):
             self._is_behind = True
             self.tasks.state["touched"][slots] = self.n_batches
             changed = self._report_changed(self.fit(slots, stopping))
-        if revisit and self._restart_at <= self.tasks.n_responses <= LARGEST_RESTART:
+        if revisit and self._restart_at <= len(self.tasks.rows.code) <= LARGEST_RESTART:
             changed += self.restart()
         elif revisit and n_new:
             changed += self._revisit(int(REVISITED * n_new), stopping)
@@ -335,28 +432,27 @@ class Stream:
         A stream knows little of its workers when it begins, and what it believes of them then
         confirms itself.
         """
-        self._add_waiting()
         self._restart_at = self._next_restart()
-        n_classes = len(self.classes)
+        everyone = self._everyone()
         states, workers = self.crowd_model
-        tasks = self._lay_out(self.tasks.rows, len(self.workers))
-        problem = Problem(tasks, Independent(states), workers, self.backend)
-        known = Known.of(self._gold_among(self._everyone()))
-        votes = known.clamp(problem.votes(), n_classes)
+        laid = self._lay_out(self.tasks.rows, len(self.workers))
+        problem = Problem(laid, Independent(states), workers, self.backend)
+        votes = Known.of(self._gold_among(everyone)).clamp(problem.votes(), len(self.classes))
         state = self.tasks.state
         is_dropped = state["evidence"].any(axis=1, keepdims=True)
         state["q"] = np.where(is_dropped, state["q"], votes)
-        self.counts = self.settled.plus(self.count(self._everyone()))
+        self._fresh = self._fresh[:0]
+        self.counts = self.settled.plus(self.count(everyone))
         return self.visit_all(stopping)
 
     def catch_up(self) -> list[Label]:
         """Fit all open tasks, from their votes, if something came since; return what changed.
 
-        Which mode a fit ends in hangs on the votes it starts from, all of them: on a crowd with
+        Which mode a fit ends in depends on the votes it starts from, all of them: on a crowd with
         several near modes the last few responses can choose. So whoever publishes a stream, or
         ends one, catches up first; then labels are those of a fit.
         """
-        if not self._is_behind or self.tasks.n_responses > LARGEST_RESTART:
+        if not self._is_behind or len(self.tasks.rows.code) > LARGEST_RESTART:
             return []
         self._is_behind = False
         model = self.template
@@ -383,7 +479,7 @@ class Stream:
         return np.arange(len(self.tasks), dtype=np.int32)
 
     def _next_restart(self) -> float:
-        n = self.tasks.n_responses
+        n = len(self.tasks.rows.code)
         return n * (1.0 + min(max(LEAST_GROWTH, (n / SMALL) ** 2), MOST_GROWTH))
 
     def _revisit(self, n_responses: int, stopping: Stopping) -> list[Label]:
@@ -421,10 +517,9 @@ class Stream:
             both = is_open[links.left] & is_open[links.right]
             self._n_settled = int(both[: self._n_settled].sum())
             links = links.select(both)
-            used = link_graph.each_once(np.concatenate([links.left, links.right]))
-            left, right = (link_graph.places_in(used, end) for end in (links.left, links.right))
-            names = links.tasks.take(used)
-            self._set_links(replace(links, left=left, right=right, tasks=names))
+            used, ends = np.unique(np.stack([links.left, links.right]), return_inverse=True)
+            left, right = ends.reshape(2, -1).astype(np.int32)
+            self._set_links(replace(links, left=left, right=right, tasks=links.tasks.take(used)))
 
     # How tasks are fitted
 
@@ -448,116 +543,76 @@ class Stream:
         n_states = self.crowd_model.workers.n_states
         return layout.lay_out(rows.start, rows.code, role, n_codes, n_states, rows.weight)
 
-    def _add_waiting(self) -> Codes:
-        """Put what came among the responses; return the slots of what came."""
-        if not self._waiting:
-            return np.empty(0, dtype=np.int32)
-        slots, workers, labels = map(np.concatenate, zip(*self._waiting, strict=True))
-        self._waiting = []
-        self.tasks.add(slots, workers, labels, len(self.classes))
-        return np.asarray(slots)
+    def _rows_on(self, slots: Codes) -> tuple[SortedRows, Codes]:
+        """Return the responses on some tasks, in codes of the workers who gave them, and these."""
+        rows = self.tasks.on(slots)
+        n_classes = len(self.classes)
+        worker, label = np.divmod(rows.code, n_classes)
+        at, place = np.unique(worker, return_inverse=True)
+        code = (place * n_classes + label).astype(np.int32)
+        return rows._replace(code=code), at.astype(np.int32)
 
     def fit(self, slots: Codes | Offsets, stopping: Stopping = VISIT) -> FittedTasks:
-        """Fit tasks, those for which something waits, and all that are tied to them.
+        """Fit tasks, those that do not count yet, and all that are tied to them.
 
         What they add now takes the place of what they added before.
         """
-        came = [slot for slot, _, _ in self._waiting]
-        slots = self._tied_to(np.concatenate([slots, *came]))
-        former = self.tasks.on(slots)
-        fresh = self._add_waiting()
-        rows = self.tasks.on(slots)
+        slots = self._tied_to(np.concatenate([slots, self._fresh]))
+        self._fresh = self._fresh[:0]
+        rows, at = self._rows_on(slots)
         state = self.tasks.state[slots]
         q = np.ascontiguousarray(state["q"])
-        is_fresh = np.isin(slots, fresh) | (q.sum(axis=1) == 0.0)
-        # Codes of the workers who answered these tasks
-        n_classes = len(self.classes)
-        at = np.unique(rows.code // n_classes).astype(np.int32)
-        place = np.zeros(len(self.workers), dtype=np.int32)
-        place[at] = np.arange(len(at))
-        former, rows = (
-            each._replace(
-                code=(place[each.code // n_classes] * n_classes + each.code % n_classes).astype(
-                    np.int32
-                )
-            )
-            for each in (former, rows)
+        now = self._beliefs(at)
+        self.counts.take_out(at, self._count(rows, q, len(at)))
+        states, workers = self.crowd_model
+        others = self._beliefs(at)  # counts of all other tasks are part of the prior
+        laid = self._lay_out(rows, len(at))
+        plain = Problem(
+            laid, Independent(states), workers.select(at), self.backend, 1, carried=others
         )
-        before = self._count(former, q, len(at))
-        problem = self._problem(rows, at, before, state["evidence"])
-        if is_fresh.any():
-            q[is_fresh] = self._first_q(problem, at, np.flatnonzero(is_fresh).astype(np.int32))
+        has_more = np.flatnonzero(state["evidence"].any(axis=1))  # of dropped responses: given
+        if len(has_more):
+            plain = with_fixed(plain, has_more, state["evidence"][has_more])
+        new = np.flatnonzero(q.sum(axis=1) == 0.0).astype(np.int32)
+        if len(new):  # as workers are believed to be now
+            prior = (states.prior, plain.workers.prior)
+            logs = plain.logs(tuple(each + more for each, more in zip(prior, now, strict=True)))
+            part = layout.part_of(laid, new, workers.n_states)
+            scores = plain.backend.score_tasks(part, *logs)
+            q[new] = softmax(scores + state["evidence"][new])
         n_given = layout.total_weights(rows.start, rows.weight) + state["n_dropped"]
-        end, label, probabilities = self._climb(problem, q, slots, n_given, stopping)
-        after = self._count(rows, end.q, len(at))
-        changed = after.of_workers - before.of_workers
-        self.counts.of_workers[at] = np.maximum(self.counts.of_workers[at] + changed, 0.0)
-        self.counts.of_states[:] += after.of_states - before.of_states
+        end, scored = self._climb(plain, q, slots, n_given, stopping)
+        self.counts.put_in(at, self._count(rows, end.q, len(at)))
         self.tasks.state["q"][slots] = end.q
-        return FittedTasks(slots, label, probabilities, list(end.bounds))
+        return FittedTasks(slots, scored.label, scored.q, end.bounds)
 
-    def _problem(
-        self, rows: SortedRows, at: Codes, before: StreamCounts, evidence: Floats
-    ) -> Problem:
-        """Return the fit of a batch: the counts of all other tasks are part of the prior."""
-        states, workers = self.crowd_model
-        chosen = workers.select(at)
-        others = np.maximum(self.counts.of_workers[at] - before.of_workers, 0.0)
-        carried = (
-            np.maximum(self.counts.of_states - before.of_states, 0.0),
-            chosen.collect(others.reshape(-1, workers.n_states)),
-        )
-        tasks = self._lay_out(rows, len(at))
-        problem = Problem(tasks, Independent(states), chosen, self.backend, 1, carried=carried)
-        has_more = np.flatnonzero(evidence.any(axis=1))  # what dropped responses said is given
-        return with_fixed(problem, has_more, evidence[has_more]) if len(has_more) else problem
-
-    def _first_q(self, problem: Problem, at: Codes, tasks: Codes) -> Floats:
-        """Return what tasks are by their responses, with workers as they are believed to be now."""
-        states, workers = self.crowd_model
-        chosen = workers.select(at)
-        now = chosen.collect(self.counts.of_workers[at].reshape(-1, workers.n_states))
-        parameters = (states.prior + self.counts.of_states, chosen.prior + now)
-        part = layout.part_of(problem.rows, tasks, workers.n_states)
-        scores = problem.backend.score_tasks(part, *problem.logs(parameters))
-        own = problem.tasks.own
-        if own is not None and own.fixed is not None:
-            place = np.searchsorted(tasks, own.at)
-            inside = np.flatnonzero(np.isin(own.at, tasks))
-            scores[place[inside]] += own.fixed[inside]
-        return np.asarray(softmax(scores))
+    def _beliefs(self, at: Codes) -> tuple[Floats, Floats]:
+        """Return what all tasks that count add to the priors of classes and of the workers `at`."""
+        workers = self.crowd_model.workers.select(at)
+        of_workers = self.counts.of_workers[at].reshape(-1, workers.n_states)
+        return self.counts.of_states.copy(), workers.collect(of_workers)
 
     def _climb(
-        self, problem: Problem, q: Floats, slots: Codes, n_given: Floats, stopping: Stopping
-    ) -> tuple[FitState, Codes, Floats]:
-        """Return where tasks end, their labels, and the calibrated probabilities of classes."""
-        gold = self._gold_among(slots)
-        links = self._links_among(slots)
-        known = Known.of(gold)
-        options = ExactLinkOptions(decode=getattr(self.template.link_options, "decode", None))
-        if links is None:
-            problem = known.on(problem)
-            end = climb(problem, FitState(q=known.clamp(q, problem.n_classes)), stopping)
+        self, plain: Problem, q: Floats, slots: Codes, n_given: Floats, stopping: Stopping
+    ) -> tuple[FitState, Scored]:
+        """Fit from q with what is known of these tasks, and score, as the stages of a fit do."""
+        implied = self._implied_among(slots)
+        known = Known.of(self._gold_among(slots))
+        links = ExactLinkOptions(decode=getattr(self.template.link_options, "decode", None))
+        options = FitOptions(stopping, links=links)
+        begin = Start(FitState(q), is_cold=False, is_warm=True)
+        if implied is None:
+            problem, end, _ = stages.fit_gold(plain, begin.state, known, begin, options)
         else:
-            plain = FitState(q, problem.implied(q))
-            problem = with_links(problem, self._imply(links, gold), options)
+            state = FitState(q, plain.implied(q))
+            problem, end, _ = stages.fit_links(plain, state, implied, links, begin, options)
             assert isinstance(problem.tasks, Linked)
             known = problem.tasks.known
-            start = start_at(problem, plain)
-            if not start.parameters:
-                start = start._replace(parameters=problem.implied(start.q))
-            end = climb(problem, start_alone(problem, start), stopping)
         found = self.template.calibration_
-        q, memory = calibration.probabilities(problem, end, found, n_given, known)
-        if links is None:
-            label, _ = likeliest(problem.by_class(end.q))
-            return end, label, q
-        assert isinstance(problem.tasks, Linked)
-        label, _ = likeliest(q)
-        decoded = joint_labels(problem.tasks, memory, options)
-        if decoded is not None:
-            label[problem.tasks.task] = decoded
-        return end, label, q
+        by_class, memory = calibration.probabilities(problem, end, found, n_given, known)
+        label, _ = likeliest(problem.by_class(end.q))
+        scored = Scored(q=by_class, label=label, memory=memory)
+        return end, stages.decode(problem, end.parameters, scored, links)
 
     # What is kept of a stream
 
@@ -591,63 +646,74 @@ class Stream:
         """Return a model of what the stream knows, and the labels that changed on the way there."""
         fitted = self.fit(self._everyone(), LAST)
         changed = self._report_changed(fitted)
-        model = copy.copy(self.template)
-        crowd = self._responses()
-        known = self.tasks.state["known"]
-        slots = np.flatnonzero(known != NONE)
-        model.responses_ = crowd
-        model.tasks_ = crowd.tasks
-        model.workers_ = crowd.workers
-        model.classes_ = crowd.classes
-        model.gold_ = None
-        if len(slots):
-            model.gold_ = Gold(crowd.tasks.take(slots), known[slots], crowd.classes, slots)
-        model.probabilities_ = fitted.probabilities
-        model.labels_ = Labels.from_probabilities(
-            crowd.tasks, crowd.classes, fitted.probabilities, label=fitted.label, frame=crowd.frame
+        template = self.template
+        model = copy.copy(template)
+        rows, state = self.tasks.rows, self.tasks.state
+        has_grown = len(self.classes) > template.responses_.n_classes  # new ones are at the end
+        crowd = Responses(
+            rows.start,
+            rows.code,
+            Ids(self.tasks.names),
+            Ids(self.workers),
+            Ids(self.classes),
+            frame=template.responses_.frame,
+            is_class_ordered=template.responses_.is_class_ordered or has_grown,
+            weight=rows.weight,
         )
-        model.links_ = self.links
-        model.violations_ = None
-        if self.links is not None:
-            codes = self.links.on(crowd.tasks)
-            broken = link_graph.violated(fitted.label, codes)
-            model.violations_ = self.links.select(codes.row[broken])
-        model.bounds_ = fitted.bounds
+        known = np.flatnonzero(state["known"] != NONE)
+        gold = None
+        if len(known):
+            label = state["known"][known]
+            gold = Gold(crowd.tasks.take(known), label, crowd.classes, known)
+        given = None if self.links is None else self.links.on(crowd.tasks)
+        inputs = Inputs(crowd, self.links, gold, given, None, None)
+        model._publish(inputs, fitted.probabilities, fitted.label)
+        model._batches = template._batches
+        model.bounds_ = list(fitted.bounds)
         model.n_iter_ = len(fitted.bounds)
         model.converged_ = True
         model.doubtful_links_ = None
         model.link_report_ = None
         model.uncertain_groups_ = []
-        self._set_beliefs(model, crowd)
-        return model, changed
-
-    def _responses(self) -> Responses:
-        former = self.template.responses_
-        has_grown = len(self.classes) > former.n_classes  # new classes stand at the end
-        return Responses(
-            *self.tasks.rows[:2],
-            Ids(self.tasks.names),
-            Ids(self.workers),
-            Ids(self.classes),
-            frame=former.frame,
-            is_class_ordered=former.is_class_ordered or has_grown,
-            weight=self.tasks.rows.weight,
-        )
-
-    def _set_beliefs(self, model: VariationalBayes, crowd: Responses) -> None:
-        """Give a model what the stream believes, and what only counts remember."""
         states, workers = self.crowd_model
-        added = workers.collect(self.counts.of_workers.reshape(-1, workers.n_states))
-        parameters: Parameters = (states.prior + self.counts.of_states, workers.prior + added)
         problem = Problem(lay_out(crowd), Independent(states), workers, self.backend)
+        of_states, of_workers = self._beliefs(np.arange(len(self.workers), dtype=np.int32))
+        parameters = (states.prior + of_states, workers.prior + of_workers)
         model._crowd_model = self.crowd_model
-        model._state = FitState(self.tasks.state["q"].copy(), parameters)
+        model._state = FitState(state["q"].copy(), parameters)
         model._plain = parameters
         model.class_prior_ = states.mean(parameters[0])
         model.confusion_ = problem.confusion(parameters)
-        n_dropped = self.tasks.state["n_dropped"].copy()
-        model._carried = None
+        n_dropped = state["n_dropped"].copy()
         if self.settled.of_workers.any() or self.settled.of_states.any() or n_dropped.any():
             counts = self.settled.of_workers.reshape(-1, workers.n_states).copy()
             model._carried = Carried(counts, self.settled.of_states.copy(), n_dropped)
-            model._batches = batches_of(self.template)
+            model._batches = batches_of(template)
+        return model, changed
+
+
+def codes_in(index: dict[Hashable, int], names: Iterable[Hashable]) -> Codes:
+    """Return the codes of names; those that have none get the next ones, and are added.
+
+    >>> index = {"a": 0}
+    >>> codes_in(index, ["b", "a", "b"]).tolist(), index
+    ([1, 0, 1], {'a': 0, 'b': 1})
+    """
+    return np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int32)
+
+
+def _blank(n: int, n_states: int) -> npt.NDArray[Any]:
+    """Return the state of tasks of which nothing is known."""
+    made = np.zeros(
+        n,
+        dtype=[
+            ("q", np.float64, (n_states,)),
+            ("evidence", np.float64, (n_states,)),
+            ("n_dropped", np.float64),
+            ("known", np.int32),
+            ("reported", np.int32),
+            ("touched", np.int64),
+        ],
+    )
+    made["known"] = made["reported"] = NONE
+    return made

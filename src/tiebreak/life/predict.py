@@ -36,11 +36,11 @@ from tiebreak.kernels.arrays import default_threads, likeliest, majority, softma
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, total_weights
 from tiebreak.kernels.sweeper import Logs
+from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
-from tiebreak.wording import counted, first_few
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 AS_IT_IS = Calibration(0.0)  # scores become probabilities unscaled
 IMPOSSIBLE = -1e6  # the log of an answer that was never given: two of these are worse than one
 TINY = 1e-300
-SHOWN = 3  # workers or labels in a note
 
 
 class PointShares(ClassPrior):
@@ -150,7 +149,7 @@ def ready_to_send(model: Estimator) -> Estimator:
 
 def _require_fitted(model: Estimator) -> None:
     if "labels_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} knows no workers yet. Call fit first.")
+        raise NotFittedError("not-fitted", name=type(model).__name__)
 
 
 def _where_it_runs(model: Estimator) -> tuple[str, int]:
@@ -224,10 +223,8 @@ def _own_codes(model: Estimator, crowd: Responses, knowledge: Knowledge | None) 
     label = model.classes_.codes(crowd.classes)
     unseen = np.flatnonzero(worker == MISSING)
     if knowledge is not None and len(unseen):
-        note(
-            f"{counted(len(unseen), 'worker')} of {crowd.n_workers:,} not seen by the model: "
-            f"{_shown(crowd.workers, unseen)}. What they say counts as the prior has it."
-        )
+        names = list(crowd.workers.take(unseen))
+        note("workers-unseen", n=len(names), n_workers=crowd.n_workers, names=names)
     worker = np.where(worker == MISSING, len(model.workers_), worker)
     code = worker[:, None] * len(model.classes_) + label
     return OwnCodes(code.astype(np.int32).ravel(), label == MISSING)
@@ -243,11 +240,8 @@ def _in_codes_of(
     weight = crowd.weight
     if own.unknown.any():
         kept = ~own.unknown[crowd.code % crowd.n_classes]
-        note(
-            f"{counted(int((~kept).sum()), 'response')} with labels that the model does not know "
-            f"left out: {_shown(crowd.classes, np.flatnonzero(own.unknown))}. Update the model to "
-            "make them classes."
-        )
+        names = list(crowd.classes.take(np.flatnonzero(own.unknown)))
+        note("labels-unknown", n=int((~kept).sum()), names=names)
         code = code[kept]
         weight = None if weight is None else weight[kept]
         start = np.concatenate([[0], np.cumsum(kept)])[start]
@@ -255,10 +249,6 @@ def _in_codes_of(
     n_codes = (len(model.workers_) + 1) * len(model.classes_)
     n_states = len(model.classes_) if knowledge is None else knowledge.workers.n_states
     return layout.lay_out(start, code, role, n_codes, n_states, weight)
-
-
-def _shown(names: Ids, at: Any) -> str:
-    return first_few([repr(names[int(i)]) for i in at[: SHOWN + 1]], SHOWN)
 
 
 # -- tasks alone -----------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ def _is_record(value: object) -> bool:
     return is_known and type(value) is record_named(name)
 
 
-class Encoder:
+class Recorder:
     """Takes values apart; what is met twice is kept once."""
 
     def __init__(self) -> None:
@@ -103,10 +103,7 @@ class Encoder:
         if isinstance(value, list | tuple):
             kind = "list" if isinstance(value, list) else "tuple"
             return {kind: [self.encode(each, name) for each in value]}
-        raise InputError(
-            f"{name} holds a {type(value).__name__}, which a model file cannot keep. "
-            "Give ids as text or numbers."
-        )
+        raise InputError("cannot-keep", name=name, type=type(value).__name__)
 
     def _encode_record(self, value: Any, name: str) -> dict[str, Any]:
         fields = {each: getattr(value, each) for each in _fields(type(value))}
@@ -132,7 +129,7 @@ class Decoder:
         self._ids = ids
 
     def decode(self, plain: Any) -> Any:
-        """Return the value of what `Encoder.encode` returned; else ValueError or KeyError."""
+        """Return the value of what `Recorder.encode` returned; else ValueError or KeyError."""
         if not isinstance(plain, dict):
             return plain
         if "is" in plain:

@@ -10,19 +10,17 @@ alone, and not because its workers turn out to be other than was believed.
 from __future__ import annotations
 
 import copy
-import zlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tiebreak import tables
 from tiebreak.arguments import checks, number
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
+from tiebreak.data.ids import Ids, as_text, hash_ids, mixed
 from tiebreak.data.labels import Labels
 from tiebreak.data.responses import INT32_END
 from tiebreak.errors import GoldError, NotFittedError, OptionError, note
@@ -32,9 +30,10 @@ from tiebreak.inference.door import lay_out
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
+from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.links import Links
 from tiebreak.options import require_word
-from tiebreak.wording import Source, counted
+from tiebreak.wording import Source
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
@@ -42,7 +41,20 @@ if TYPE_CHECKING:
 
 Fitted = TypeVar("Fitted", bound="Estimator")
 KEEPS = ("responses", "counts")
-CHUNK = 1 << 20  # responses at a time
+CHUNK = 1 << 20  # responses whose marks are added up at a time
+
+
+class Carried(NamedTuple):
+    """What stays of responses that were dropped."""
+
+    counts: Floats  # (n_codes, n_states) how often each worker gave each label in each state
+    totals: Floats  # (n_states,) tasks that are gone wholly
+    n_dropped: Floats  # (n_tasks,) responses that were dropped, by weight; 0: none
+
+
+def require_keep(keep: str) -> None:
+    """Refuse a word that says nothing of what to keep."""
+    require_word("keep", keep, KEEPS)
 
 
 @checks(forget=number("above 0 and 1 at most", above=0.0, most=1.0))
@@ -58,34 +70,28 @@ def update(
     from tiebreak.estimators.variational_bayes import VariationalBayes
 
     if "labels_" not in vars(model):
-        raise NotFittedError(f"{type(model).__name__} has nothing to go on from. Call fit first.")
+        raise NotFittedError("not-fitted", name=type(model).__name__)
     new = None if responses is None else tables.read_responses(responses)
     pairs = None if links is None else tables.read_links(links)
     known = None if gold is None else tables.read_gold(gold)
+    keeps_counts = model._carried is not None or forget < 1.0
     batches = model._batches
     if new is not None:
         before = batches_of(model)
         batch = digest(new)
-        counts_alone = model._carried is not None or forget < 1.0
-        if counts_alone and batch in before and not again:
-            note(
-                f"The same {counted(new.n_responses, 'response')} were given to this model before, "
-                "and are left out. again=True counts them once more."
-            )
+        if keeps_counts and batch in before and not again:
+            note("given-before", n=new.n_responses)
             new = None
             if pairs is None and known is None:
                 return
         else:
             batches = (*before, batch)
-    if model._carried is None and forget == 1.0:
+    if not keeps_counts:
         made = _fit_all(model, new, pairs, known)
     elif isinstance(model, VariationalBayes):
         made = _fit_touched(model, new, pairs, known, forget)
     else:
-        raise OptionError(
-            f"{type(model).__name__} cannot go on from counts, nor forget: use VariationalBayes, "
-            "or keep the responses."
-        )
+        raise OptionError("needs-responses", name=type(model).__name__)
     made._stream_notes = model._stream_notes
     made._batches = batches
     vars(model).clear()
@@ -100,15 +106,15 @@ def _fit_all(
     from tiebreak.estimators.variational_bayes import VariationalBayes
 
     crowd = model.responses_ if new is None else join_responses(model.responses_, new)
-    pairs = links if model.links_ is None else model.links_
+    pairs = model.links_ if links is None else links
     if links is not None and model.links_ is not None:
         pairs = model.links_ + links
     given: dict[str, Any] = {"links": pairs, "gold": _join_gold(model.gold_, gold)}
-    if isinstance(model, MajorityVote):
-        return copy.copy(model).fit(crowd, **given)
-    if not isinstance(model, VariationalBayes):
-        return copy.copy(model).fit(crowd, **given, start=model)
     made = copy.copy(model)
+    if isinstance(model, MajorityVote):
+        return made.fit(crowd, **given)
+    if not isinstance(model, VariationalBayes):
+        return made.fit(crowd, **given, start=model)
     options = made.get_params()
     prior, init = options["confusion_prior"], options["init"]
     if not isinstance(prior, str | Mapping) and np.ndim(prior) == 3:  # more workers may come
@@ -131,20 +137,19 @@ def _fit_touched(
 
     if forget < 1.0:
         model = drop_responses(model)
-        assert model._carried is not None
+        assert model._carried is not None  # they were dropped
         model._carried = model._carried._replace(counts=model._carried.counts * forget)
     stream = Stream(model)
     tasks = model.tasks_ if new is None else model.tasks_.merge(new.tasks)
     touched = [np.flatnonzero(np.diff(model.responses_.start)).astype(np.int32)]
     if new is not None:
-        stream.tasks.slots(_names(tasks, new.tasks, np.arange(new.n_tasks)))  # answered or not
-        touched.append(
-            stream.add(
-                _names(tasks, new.tasks, new.task_of_each()),
-                _names(model.workers_.merge(new.workers), new.workers, new.worker_of_each()),
-                _names(model.classes_.merge(new.classes), new.classes, new.label_of_each()),
-            )
+        stream.tasks.slots(_named(tasks, new.tasks, np.arange(new.n_tasks)))  # answered or not
+        columns = (
+            _named(tasks, new.tasks, new.task_of_each()),
+            _named(model.workers_.merge(new.workers), new.workers, new.worker_of_each()),
+            _named(model.classes_.merge(new.classes), new.classes, new.label_of_each()),
         )
+        touched.append(stream.add(*columns))
     if links is not None:
         links.on(tasks)  # refuses unknown tasks
         own = tasks.take(tasks.codes(links.tasks))
@@ -155,48 +160,15 @@ def _fit_touched(
         touched.append(stream.know(list(tasks.take(known.task)), list(classes.take(known.label))))
     stopping = Stopping(model.tol, model.max_iter, accelerate=False)
     stream.visit(np.unique(np.concatenate(touched)), stopping, revisit=False)
-    return stream.to_model()
+    return stream.publish()[0]
 
 
-def _names(merged: Ids, given: Ids, codes: Any) -> list[Any]:
+def _named(merged: Ids, given: Ids, codes: Any) -> list[Any]:
     """Return ids as the model has them: 7 of a table is "7" where those of the model are text."""
     return list(merged.take(merged.codes(given)[codes]))
 
 
-# -- from counts -----------------------------------------------------------------------------------
-
-
-class Carried(NamedTuple):
-    """What stays of responses that were dropped."""
-
-    counts: Floats  # (n_codes, n_states) how often each worker gave each label in each state
-    totals: Floats  # (n_states,) tasks that are gone wholly
-    n_dropped: Floats  # (n_tasks,) responses that were dropped, by weight; 0: none
-
-
-def digest(responses: Responses) -> str:
-    """Return a short name of what responses say; the order of rows and of ids does not count.
-
-    >>> from tiebreak.data import Responses
-    >>> rows = [("a", "ann", "x"), ("b", "bob", "y"), ("b", "ann", "x")]
-    >>> digest(Responses.from_rows(rows)) == digest(Responses.from_rows(rows[::-1]))
-    True
-    """
-    names = (responses.tasks, responses.workers, responses.classes)
-    marks = [_marks(each, salt) for salt, each in enumerate(names)]
-    total = 0
-    for at in range(0, responses.n_responses, CHUNK):
-        part = slice(at, at + CHUNK)
-        task = (
-            np.searchsorted(responses.start, np.arange(at, at + len(responses.code[part])), "right")
-            - 1
-        )
-        worker, label = np.divmod(responses.code[part], responses.n_classes)
-        of_each = _mix(marks[0][task] + _mix(marks[1][worker] + _mix(marks[2][label])))
-        if responses.weight is not None:
-            of_each = _mix(of_each + np.ascontiguousarray(responses.weight[part]).view(np.uint64))
-        total += int(of_each.sum(dtype=np.uint64))
-    return f"{responses.n_responses}-{total % (1 << 64):016x}"
+# Batches that were given
 
 
 def batches_of(model: Estimator) -> tuple[str, ...]:
@@ -204,67 +176,66 @@ def batches_of(model: Estimator) -> tuple[str, ...]:
     return model._batches or (digest(model.responses_),)
 
 
-def _marks(names: Ids, salt: int) -> npt.NDArray[np.uint64]:
-    """Return a number for each id; 7 of one table is "7" of another."""
-    text = (zlib.crc32(str(name).encode(), salt) for name in names)
-    return _mix(np.fromiter(text, dtype=np.uint64, count=len(names)))
+def digest(responses: Responses) -> str:
+    """Return a short name of what responses say; the order of rows and of ids does not count.
+
+    >>> rows = [("a", "ann", "x"), ("b", "bob", "y"), ("b", "ann", "x")]
+    >>> digest(Responses.from_rows(rows)) == digest(Responses.from_rows(rows[::-1]))
+    True
+    """
+    names = (responses.tasks, responses.workers, responses.classes)
+    of_task, of_worker, of_label = (hash_ids(Ids(as_text(each.values))) for each in names)
+    task = responses.task_of_each()
+    total = 0
+    for low in range(0, responses.n_responses, CHUNK):
+        part = slice(low, low + CHUNK)
+        worker, label = np.divmod(responses.code[part], responses.n_classes)
+        marks = mixed(of_task[task[part]] + mixed(of_worker[worker] + mixed(of_label[label])))
+        if responses.weight is not None:
+            marks = mixed(marks + np.ascontiguousarray(responses.weight[part]).view(np.uint64))
+        total += int(marks.sum(dtype=np.uint64))
+    return f"{responses.n_responses}-{total % (1 << 64):016x}"
 
 
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread 64 bits so that sums of them tell sets apart (the last steps of MurmurHash3)."""
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return np.asarray(x ^ (x >> np.uint64(33)))
-
-
-def require_keep(keep: str) -> None:
-    """Refuse a word that says nothing of what to keep."""
-    require_word("keep", keep, KEEPS)
-
-
-def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:
-    """Let a model of counts keep no task: `empty` has its workers and classes alone."""
-    none = np.zeros((0, empty.n_classes))
-    model.responses_ = empty
-    model.tasks_ = empty.tasks
-    model.probabilities_ = none
-    model.labels_ = Labels.from_probabilities(empty.tasks, empty.classes, none)
-    state = vars(model).get("_state")
-    if state is not None:
-        vars(model)["_state"] = state._replace(q=np.zeros((0, n_states)))
+# Counts in the place of responses
 
 
 def drop_responses(model: Fitted) -> Fitted:
     """Return the model with counts in the place of all its responses."""
     if "_opinions" in vars(model):
-        raise OptionError(
-            "Auto needs the responses: a vote cannot be told from counts. Keep the responses, or "
-            "use VariationalBayes (--method vb)."
-        )
+        raise OptionError("votes-not-counted")
     crowd = model.responses_
-    former = model._carried
     state = vars(model).get("_state")
     q = model.probabilities_ if state is None else state.q
-    tasks = lay_out(crowd)
+    rows = lay_out(crowd)
     backend = choose_backend("auto", crowd.n_responses)
-    counts, _ = backend.open(tasks, np.ascontiguousarray(q), default_threads()).tally()
-    n_dropped = calibration.n_responses(tasks)
-    totals = np.zeros(counts.shape[1])
+    counts, _ = backend.open(rows, np.ascontiguousarray(q), default_threads()).tally()
+    carried = Carried(counts, np.zeros(counts.shape[1]), calibration.n_responses(rows))
+    former = model._carried
     if former is not None:
-        counts = counts + former.counts
-        n_dropped = n_dropped + former.n_dropped
-        totals = former.totals
-    empty = replace(
-        crowd, start=np.zeros_like(crowd.start), code=crowd.code[:0].copy(), weight=None
-    )
+        n_dropped = carried.n_dropped + former.n_dropped
+        carried = Carried(counts + former.counts, former.totals, n_dropped)
     made = copy.copy(model)
     made._batches = batches_of(model)
-    made.responses_ = empty
-    made._carried = Carried(counts, totals, n_dropped)
+    made._carried = carried
+    made.responses_ = replace(
+        crowd, start=np.zeros_like(crowd.start), code=crowd.code[:0].copy(), weight=None
+    )
     return made
 
 
-# -- old and new together --------------------------------------------------------------------------
+def drop_tasks(model: Estimator, empty: Responses, n_states: int) -> None:
+    """Let a model of counts keep no task: `empty` has its workers and classes alone."""
+    model.responses_ = empty
+    model.tasks_ = empty.tasks
+    model.probabilities_ = np.zeros((0, empty.n_classes))
+    model.labels_ = Labels.from_probabilities(empty.tasks, empty.classes, model.probabilities_)
+    state = vars(model).get("_state")
+    if state is not None:
+        vars(model)["_state"] = state._replace(q=np.zeros((0, n_states)))
+
+
+# Old and new together
 
 
 def join_responses(old: Responses, new: Responses) -> Responses:
@@ -292,25 +263,21 @@ def join_responses(old: Responses, new: Responses) -> Responses:
         len(classes),
     )
     if n_again:
-        note(
-            f"{counted(n_again, 'response')} of the model said anew by the same worker on "
-            "the same task; the last one counts."
-        )
-    known = old.runs or new.runs
-    newer = None if old.runs is None else new.runs
-    n_given = len(rows.code) if n_again else old.n_given + new.n_given
-    return Responses(
-        rows.start,
-        rows.code,
-        tasks,
-        workers,
-        classes,
+        note("answered-anew", n=n_again)
+    runs = old.runs or new.runs
+    if runs is not None:
+        n_given = len(rows.code) if n_again else old.n_given + new.n_given
+        runs = runs.joined(None if old.runs is None else new.runs, n_given)
+    return replace(
+        old,
+        start=rows.start,
+        code=rows.code,
+        tasks=tasks,
+        workers=workers,
         n_empty=old.n_empty + new.n_empty,
         n_repeats=old.n_repeats + new.n_repeats + n_again,
-        frame=old.frame,
-        is_class_ordered=old.is_class_ordered,
         weight=rows.weight,
-        runs=None if known is None else known.joined(newer, n_given),
+        runs=runs,
     )
 
 
@@ -327,52 +294,34 @@ def merge(
 ) -> tuple[SortedRows, int]:
     """Put new responses among the old ones; return all, and how many old ones were said anew.
 
-    Tasks that get none move as a block: where a thousand come to a million this takes 0.01 s, and
-    sorting all of them 0.28 s.
+        old of task 0     u:K v:K x:K         new of task 0     v:M w:K
+        places            0   1   2           v replaces 1, w goes before 2
+
+    They are inserted: to sort all again takes many times as long where few come to a million.
     """
-    touched = np.unique(task)
-    n_of_each = np.diff(old.start)
-    place = _ranges(old.start[touched], n_of_each[touched])  # of old responses on touched tasks
-    former = np.repeat(touched, n_of_each[touched])
+    order = np.lexsort((code, task))
+    task, code = task[order], code[order]
     n_workers = 1 + max(int(code.max(initial=0)), int(old.code.max(initial=0))) // n_classes
-    is_again = np.isin(
-        former.astype(np.int64) * n_workers + old.code[place] // n_classes,
-        task.astype(np.int64) * n_workers + code // n_classes,
-    )
-    place_kept = place[~is_again]
-    both_task = np.concatenate([former[~is_again], task])
-    both_code = np.concatenate([old.code[place_kept], code])
-    order = np.lexsort((both_code, both_task))
-    n_of_each[touched] = np.bincount(np.searchsorted(touched, both_task), minlength=len(touched))
-    start = np.concatenate([[0], np.cumsum(n_of_each)])
-    is_old = np.ones(len(old.code), dtype=bool)
-    is_old[place] = False
-    is_new = np.zeros(start[-1], dtype=bool)
-    is_new[_ranges(start[touched], n_of_each[touched])] = True
-
-    def spread(all_old: Any, of_touched: Any, kind: Any) -> Any:
-        out = np.empty(start[-1], dtype=kind)
-        out[~is_new] = all_old[is_old]
-        out[is_new] = of_touched[order]
-        return out
-
+    of_old = np.repeat(np.arange(len(old.start) - 1) * n_workers, np.diff(old.start))
+    of_old += old.code // n_classes  # task and worker in one number, ascending
+    pair = task.astype(np.int64) * n_workers + code // n_classes
+    low = np.searchsorted(of_old, pair, "left")
+    high = np.searchsorted(of_old, pair, "right")
+    n_old = len(of_old)
+    has_some = high > low
+    edges = np.bincount(np.unique(low[has_some]), minlength=n_old + 1)
+    edges -= np.bincount(np.unique(high[has_some]), minlength=n_old + 1)
+    is_kept = np.cumsum(edges[:-1]) == 0
+    n_kept = np.concatenate([[0], np.cumsum(is_kept)])  # before each place
+    start = n_kept[old.start]
+    start[1:] += np.cumsum(np.bincount(task, minlength=len(start) - 1))
+    kind = np.int64 if n_workers * n_classes >= INT32_END else np.int32
+    both = np.insert(old.code[is_kept].astype(kind, copy=False), n_kept[low], code)
     both_weight = None
     if old.weight is not None or weight is not None:
-        first = weights_or_ones(old.weight, len(old.code))
-        second = weights_or_ones(weight, len(code))
-        both_weight = spread(first, np.concatenate([first[place_kept], second]), np.float64)
-    kind = np.int64 if n_workers * n_classes >= INT32_END else np.int32
-    return SortedRows(start, spread(old.code, both_code, kind), both_weight), int(is_again.sum())
-
-
-def _ranges(start: Offsets, length: Offsets) -> Offsets:
-    """Return start[0], …, start[0] + length[0] − 1, start[1], … and so on.
-
-    >>> _ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-    [5, 6, 0, 1, 2]
-    """
-    before = np.cumsum(length) - length
-    return np.asarray(np.arange(int(length.sum())) + np.repeat(start - before, length))
+        first = weights_or_ones(old.weight, n_old)[is_kept]
+        both_weight = np.insert(first, n_kept[low], weights_or_ones(weight, len(code))[order])
+    return SortedRows(start, both, both_weight), n_old - int(n_kept[-1])
 
 
 def _join_gold(old: Gold | None, new: Gold | None) -> Gold | None:
@@ -383,10 +332,7 @@ def _join_gold(old: Gold | None, new: Gold | None) -> Gold | None:
     for task, label in new.to_dict().items():
         former = known.setdefault(task, label)
         if former != label:
-            raise GoldError(
-                f"Task {task!r} is known as {former!r} in the model, and now as {label!r}. "
-                "Correct the one that is wrong; to change what the model knows, fit it again."
-            )
+            raise GoldError("gold-changed", task=task, former=former, label=label)
     tasks = old.tasks.merge(new.tasks)
     classes = old.classes.merge(new.classes)
     codes = np.empty(len(tasks), dtype=np.int32)
