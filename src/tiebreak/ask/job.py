@@ -173,8 +173,7 @@ def read_texts(source: Any, ids: Ids, of: str = "task") -> dict[int, str]:
     is_mapping = isinstance(source, Mapping)
     is_table = is_mapping and {of, "text"} <= set(source) and not isinstance(source[of], str)
     if not is_mapping or is_table:
-        read = tables.read_texts if of == "task" else tables.read_class_texts
-        source = read(source)
+        source = tables.read_texts(source, of=of)
     found, unknown = by_code(source, ids)
     if unknown:
         strangers = "tasks without responses" if of == "task" else "classes that nobody uses"

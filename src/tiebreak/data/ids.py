@@ -302,7 +302,8 @@ def as_text(values: pa.Array) -> pa.Array:
     """Write values as Python does: 1.0 is "1.0", a true one "True"."""
     import pyarrow as pa
 
-    if is_text(values.type) or pa.types.is_integer(values.type):
+    kind = getattr(values.type, "value_type", values.type)  # of a dictionary: its values
+    if is_text(kind) or pa.types.is_integer(kind):
         return values.cast(pa.large_string())
     texts = [None if value is None else str(value) for value in values.to_pylist()]
     return pa.array(texts, pa.large_string())

@@ -663,7 +663,7 @@ def self_preferences(
     if accepted < 0:
         classes = tuple(responses.classes)
         raise OptionError("unknown-accepting-class", label=accepts, classes=classes)
-    made_by = tables.read_systems(systems)
+    made_by = tables.read_texts(systems, of="system")
     task = responses.tasks.codes(list(made_by))
     names = [name.casefold() for name, i in zip(made_by.values(), task, strict=True) if i >= 0]
     judged = responses.on_tasks(task[task >= 0])

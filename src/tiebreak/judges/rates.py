@@ -243,7 +243,7 @@ def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
     found = {ALL: np.ones(len(tasks), dtype=bool)}
     if systems is None:
         return found
-    by_task = tables.read_systems(systems)
+    by_task = tables.read_texts(systems, of="system")
     code = tasks.codes(list(by_task))
     if not (code >= 0).any():
         raise InputError("no-task-of-systems")

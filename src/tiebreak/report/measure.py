@@ -170,7 +170,7 @@ def measure(
         model,
         labels_to_score(model, truth),
         {} if texts is None else read_texts(texts, model.tasks_),
-        None if systems is None else tables.read_systems(systems),
+        None if systems is None else tables.read_texts(systems, of="system"),
         accepts,
     )
     sections: Found = {}

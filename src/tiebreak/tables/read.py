@@ -419,29 +419,28 @@ def read_tasks(source: Any, *, columns: Names = None, format: str | None = None)
 
 
 def read_texts(
-    source: Any, *, columns: Names = None, format: str | None = None
+    source: Any, *, of: str = "task", columns: Names = None, format: str | None = None
 ) -> dict[Hashable, str]:
-    """Read what tasks look like: columns task and text. A task without a text is left out.
+    """Read what tasks look like, or classes mean: an id, `of` what, and a text for it.
+
+    `of` "system" it reads which system each task is about. A mapping of id to text will do too;
+    an id without a text is left out.
 
     Examples
     --------
     >>> read_texts([("a", "A cat."), ("b", None)])
     {'a': 'A cat.'}
-    """
-    return _texts_of(source, schemas.TEXTS, columns, format)
-
-
-def read_class_texts(
-    source: Any, *, columns: Names = None, format: str | None = None
-) -> dict[Hashable, str]:
-    """Read what classes mean: columns class and text. A class without a text is left out.
-
-    Examples
-    --------
-    >>> read_class_texts([("cat", "Any feline."), ("dog", None)])
+    >>> read_texts({"class": ["cat"], "text": ["Any feline."]}, of="class")
     {'cat': 'Any feline.'}
     """
-    return _texts_of(source, schemas.CLASS_TEXTS, columns, format)
+    schema = {"task": schemas.TEXTS, "class": schemas.CLASS_TEXTS, "system": schemas.SYSTEMS}[of]
+    _, found = load_table(_unfolded(source, schema), schema, columns, format)
+    rows = zip(*(column.to_pylist() for column in found.values()), strict=True)
+    given = [(key, str(text)) for key, text in rows if text is not None]
+    texts = dict(given)
+    if len(texts) < len(given):
+        note("texts-twice", n=len(given) - len(texts))
+    return texts
 
 
 def read_contents(
@@ -466,17 +465,6 @@ def read_contents(
         }
         for name, column in found.items()
     }
-
-
-def read_systems(
-    source: Any, *, columns: Names = None, format: str | None = None
-) -> dict[Hashable, str]:
-    """Read which system each task is about: columns task and system, or a mapping.
-
-    >>> read_systems({"a": "new", "b": "old"})
-    {'a': 'new', 'b': 'old'}
-    """
-    return _texts_of(_unfolded(source, schemas.SYSTEMS), schemas.SYSTEMS, columns, format)
 
 
 def read_selection(
@@ -520,19 +508,6 @@ def _unfolded(source: Any, schema: Schema) -> Any:
     if values and all(is_column(v) or (is_named and isinstance(v, tuple)) for v in values):
         return source
     return {task: list(source), value: values}
-
-
-def _texts_of(
-    source: Any, schema: Schema, columns: Names, format: str | None
-) -> dict[Hashable, str]:
-    """Read a table of two columns, ids and texts; an id without a text is left out."""
-    _, found = load_table(source, schema, columns, format)
-    rows = zip(*(column.to_pylist() for column in found.values()), strict=True)
-    given = [(key, str(text)) for key, text in rows if text is not None]
-    texts = dict(given)
-    if len(texts) < len(given):
-        note("texts-twice", n=len(given) - len(texts))
-    return texts
 
 
 # Several tables of one command

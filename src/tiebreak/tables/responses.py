@@ -22,7 +22,16 @@ from typing import Any
 import numpy as np
 
 from tiebreak.data import Builder, Repeats, Responses, ids, read_weights
-from tiebreak.data.ids import SEPARATOR, Column, Ids, as_numbers, is_text, number_twins, variants
+from tiebreak.data.ids import (
+    SEPARATOR,
+    Column,
+    Ids,
+    as_numbers,
+    as_text,
+    is_text,
+    number_twins,
+    variants,
+)
 from tiebreak.data.runs import first_classes
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.kernels.layout import Floats
@@ -245,28 +254,25 @@ def _composed(columns: Sequence[Column]) -> Column:
         return columns[0]
     import pyarrow.compute as pc
 
-    marked = [pc.replace_substring(_as_text(c), SEPARATOR, " \\| ") for c in columns]
-    return pc.binary_join_element_wise(*marked, SEPARATOR)
-
-
-def _as_text(column: Column) -> Column:
-    """Write values as Python does: True, 1.0."""
-    import pyarrow as pa
-
-    kind = getattr(column.type, "value_type", column.type)
-    if is_text(kind) or pa.types.is_integer(kind):
-        return column.cast("string")
-    return pa.array([None if v is None else str(v) for v in column.to_pylist()], "string")
+    return _text_of(*(pc.replace_substring(as_text(c), SEPARATOR, " \\| ") for c in columns))
 
 
 def _with_order(worker: Column, order: Column) -> Column:
     """Write the order into the worker; where there is none the worker stays."""
     import pyarrow.compute as pc
 
-    who = _as_text(worker)
-    at = _as_text(order)
-    named = pc.binary_join_element_wise(who, " [order=", at, "]", "")
-    return pc.if_else(pc.is_valid(at), named, who)
+    who, at = as_text(worker), as_text(order)
+    ending = _text_of("[order=", at, "]", by="")
+    return pc.if_else(pc.is_valid(at), _text_of(who, ending, by=" "), who)
+
+
+def _text_of(*parts: Any, by: str = SEPARATOR) -> Column:
+    """Join texts row by row; a missing one makes all of it missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = [pa.scalar(p, pa.large_string()) if isinstance(p, str) else p for p in (*parts, by)]
+    return pc.binary_join_element_wise(*texts)
 
 
 # Verdicts on two answers that were shown in either order. Whether a table has them as shown or

@@ -7,6 +7,7 @@ p*.csv             by name; a file with this    s3://b/x/*    on any file system
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import fnmatch
 import glob
@@ -19,7 +20,7 @@ import stat
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -254,49 +255,50 @@ def find_files(source: Any) -> list[TableFile]:
 
 
 def _files_of(name: str, is_perhaps_a_row: bool) -> list[TableFile]:
+    """List what a name stands for: a file, the tables in a folder, or what matches a pattern."""
     if name == "-":
         raise InputError("stdin-among-files")
     if "://" in name:
         return _remote_files(name)
     path = Path(name)
+    paths = [path]
     if path.is_dir() and not is_packed(name):
         try:
-            inside = sorted(each.name for each in path.iterdir())
+            inside = {each.name: is_packed(each) for each in path.iterdir()}
         except OSError as error:
             raise FileError("file-unreadable", file=path, reason=f"{error.strerror}.") from None
-        tables = {*_tables_of(inside), *(n for n in _shown(inside) if is_packed(path / n))}
-        if not tables:
-            raise FileError("no-tables", folder=path, names=inside)
-        return [_local_file(str(path / each)) for each in sorted(tables)]
-    if os.path.lexists(name) or not any(sign in name for sign in PATTERN_SIGNS):
-        return [_local_file(name, is_perhaps_a_row)]
-    matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207 - it may begin at the root
-    found = [each for each in matches if is_packed(each) or not Path(each).is_dir()]
-    if not found:
-        raise FileError("no-match", pattern=name, folder=Path.cwd())
-    return [_local_file(each) for each in found]
+        paths = [path / each for each in _tables_among(inside)]
+        if not paths:
+            raise FileError("no-tables", folder=path, names=sorted(inside))
+    elif any(sign in name for sign in PATTERN_SIGNS) and not os.path.lexists(name):
+        matches = map(Path, sorted(glob.glob(name, recursive=True)))  # noqa: PTH207 - may be /…
+        paths = [each for each in matches if is_packed(each) or not each.is_dir()]
+        if not paths:
+            raise FileError("no-match", pattern=name, folder=Path.cwd())
+    return [_local_file(each, is_perhaps_a_row) for each in paths]
 
 
-def _shown(names: list[str]) -> list[str]:
-    return [name for name in names if not name.startswith((".", "_"))]
+def _tables_among(inside: Mapping[str, bool]) -> list[str]:
+    """Return the names of tables in a folder, sorted; of each, whether it is packed responses.
+
+    Hidden files, and those whose names begin with _, are none.
+    """
+    shown = sorted(name for name in inside if not name.startswith((".", "_")))
+    found = [name for name in shown if name.lower().endswith(ENDINGS)]
+    found = found or [name for name in shown if name.lower().endswith(PERHAPS)]
+    return [name for name in shown if name in found or inside[name]]
 
 
-def _tables_of(names: list[str]) -> list[str]:
-    """Return the names of tables; hidden ones, and those with _, are none."""
-    tables = [name for name in _shown(names) if name.lower().endswith(ENDINGS)]
-    return tables or [name for name in _shown(names) if name.lower().endswith(PERHAPS)]
-
-
-def _local_file(path: str, is_perhaps_a_row: bool = False) -> TableFile:
+def _local_file(path: Path, is_perhaps_a_row: bool) -> TableFile:
     if is_packed(path):
-        return TableFile(path)
+        return TableFile(str(path))
     try:
-        status = Path(path).stat()
+        status = path.stat()
     except FileNotFoundError:
-        raise _missing(Path(path), is_perhaps_a_row) from None
+        raise _missing(path, is_perhaps_a_row) from None
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL in it
-        raise FileError("file-unreadable", file=repr(path), reason=f"{error}.") from None
-    return TableFile(path, status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
+        raise FileError("file-unreadable", file=repr(str(path)), reason=f"{error}.") from None
+    return TableFile(str(path), status.st_size, f"{status.st_size}-{status.st_mtime_ns}")
 
 
 def _remote_files(address: str) -> list[TableFile]:
@@ -318,21 +320,21 @@ def _remote_files(address: str) -> list[TableFile]:
     system, path = _filesystem(start + mark + options)
     try:
         info = system.get_file_info(path)
-        is_file = info.type == fs.FileType.File
         inside = fs.FileSelector(path, allow_not_found=True)
+        is_file = info.type == fs.FileType.File
         listed = [info] if is_file else system.get_file_info(inside)
     except OSError as error:
         raise FileError("file-unreadable", file=address, reason=error) from None
     found = {each.base_name: each for each in listed if each.type == fs.FileType.File}
-    chosen = list(found) if is_file else _tables_of(list(found))
+    chosen = list(found) if is_file else _tables_among(dict.fromkeys(found, False))
     if pattern is not None:
-        chosen = fnmatch.filter(found, pattern)
+        chosen = sorted(fnmatch.filter(found, pattern))
     if not chosen:
         raise FileError("address-empty", address=address, pattern=pattern)
     before = start.removesuffix(path) if start.endswith(path) else f"{scheme}://"
     return [
         TableFile(f"{before}{i.path}{mark}{options}", i.size, f"{i.size}-{i.mtime_ns}")
-        for i in (found[each] for each in sorted(chosen))
+        for i in map(found.__getitem__, chosen)
     ]
 
 
@@ -348,15 +350,13 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
 def _missing(path: Path, is_perhaps_a_row: bool = False) -> FileError:
     """Describe a missing file, and name the one beside it that may have been meant."""
-    there = {**EXTENSIONS, _bare(path.name).suffix: ""}
-    try:
-        beside = {
-            _bare(e.name).stem: e for e in path.parent.iterdir() if _bare(e.name).suffix in there
-        }
-    except OSError:
-        beside = {}
+    kinds = {*EXTENSIONS, _bare(path.name).suffix}
+    beside: dict[str, Path] = {}
+    with contextlib.suppress(OSError):
+        files = filter(Path.is_file, path.parent.iterdir())
+        beside = {_bare(f.name).stem: f for f in files if _bare(f.name).suffix in kinds}
     near = difflib.get_close_matches(_bare(path.name).stem, beside, n=1, cutoff=NEAR)
-    meant = beside[near[0]] if near and beside[near[0]].is_file() else None
+    meant = beside[near[0]] if near else None
     folder = Path.cwd() if path.parent.is_dir() else path.parent
     return FileError("file-missing", file=path, meant=meant, folder=folder, is_row=is_perhaps_a_row)
 
