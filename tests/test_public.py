@@ -209,7 +209,7 @@ def test_the_commands_of_the_readme_print_what_they_show(
 ) -> None:
     monkeypatch.chdir(examples)
     shown = [one for block in blocks(ROOT / "README.md", "console run") for one in steps(block)]
-    assert len(shown) >= 5
+    assert len(shown) >= 4
     for command, output in shown:
         assert output_of(command) == output, command
 

@@ -19,6 +19,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Annotated, Any, ParamSpec
 
@@ -137,7 +138,7 @@ class LazyCommands(Mapping[str, Any]):
             alone = _new_app(name)
             _add(alone, name, home)
             return typer.main.get_command(alone)
-        group = _new_app(name, no_args_is_help=True, help=SUMMARIES[name])
+        group = _new_app(name, cls=Group, no_args_is_help=True, help=SUMMARIES[name])
         group.callback()(lambda: None)
         for own, function in home.items():
             _add(group, own, function, f"{name} ")
@@ -150,8 +151,25 @@ class LazyCommands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-class Commands(typer.core.TyperGroup):
-    """The commands, which are not imported before they are needed, in groups."""
+class Group(typer.core.TyperGroup):
+    """Commands that help lists with whole sentences."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands in their groups."""
+        of_tiebreak = self.name == "tiebreak"
+        groups: dict[str, Any] = dict(GROUPS) if of_tiebreak else {"Commands": self.commands}
+        width = max(len(name) for names in groups.values() for name in names)
+        for title, names in groups.items():
+            rows = [
+                (name.ljust(width), self.commands[name].get_short_help_str(limit=100))
+                for name in names
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class Commands(Group):
+    """The commands of `tiebreak`, which are not imported before they are needed."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -169,21 +187,12 @@ class Commands(typer.core.TyperGroup):
         name = ALIASES.get(args[0], args[0])
         if name not in COMMANDS:
             meant = MEANT.get(name.lower())
+            for near in get_close_matches(name, [*COMMANDS, *ALIASES, *MEANT], n=1):
+                meant = meant or MEANT.get(near, f"tiebreak {near}")
             known = f"There are: {', '.join(COMMANDS)}."
             words = known if meant is None else f"Write: {meant}"
             raise UsageError(f"No such command: {name}. {words}", ctx=ctx)
         return super().resolve_command(ctx, [name, *args[1:]])
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands in their groups, each with a whole sentence."""
-        width = max(map(len, COMMANDS))
-        for title, names in GROUPS.items():
-            rows = [
-                (name.ljust(width), self.commands[name].get_short_help_str(limit=100))
-                for name in names
-            ]
-            with formatter.section(title):
-                formatter.write_dl(rows)
 
 
 def _new_app(name: str, **settings: Any) -> typer.Typer:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.cli.options import CommandInputs, check_files
-from tiebreak.cli.output import STANDARD, has_safe_csv, is_terminal, stages
+from tiebreak.cli.output import STANDARD, has_safe_csv, is_terminal, say, stages
 from tiebreak.errors import ClusterError, MissingExtraError, OptionError
 from tiebreak.wording import counted
 
@@ -149,15 +149,17 @@ def _local(distributed: Any, address: str) -> Any:
 
 
 def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[FitProgress], None]:
-    """Return what tells progress: on a terminal each iteration, in a pipe every few seconds."""
-    last = -PAUSE
+    """Return what tells progress: on a terminal each iteration, in a log every few seconds."""
+    last = time.monotonic()
 
     def told(progress: FitProgress) -> None:
         nonlocal last
         now = time.monotonic()
-        if is_terminal() or now - last >= PAUSE:
-            last = now
+        if is_terminal():
             tell(describe_progress(progress))
+        elif now - last >= PAUSE:
+            last = now
+            say(describe_progress(progress))
 
     return told
 

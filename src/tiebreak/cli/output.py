@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -12,7 +11,6 @@ import typer
 
 from tiebreak.wording import aligned
 
-LONG = 2.0  # seconds of work, before its stages are told in a pipe
 STANDARD = "-"  # standard input or output
 MAX_SHOWN = 20  # rows of a list in a text; JSON has all
 
@@ -69,25 +67,14 @@ def is_terminal() -> bool:
 
 @contextmanager
 def stages(first: str = "") -> Iterator[Callable[[str], None]]:
-    """Give a function that shows the stage of long work: a spinner on a terminal, else lines.
-
-    In a pipe a stage is told only after LONG seconds, so that short work stays silent.
-    """
-    if _is_quiet or sys.stderr is None:
+    """Give a function that shows the stage of long work beside a spinner; on a terminal only."""
+    if _is_quiet or not is_terminal():
         yield lambda _: None
-    elif is_terminal():
-        from rich.console import Console
+        return
+    from rich.console import Console
 
-        with Console(stderr=True).status(first) as status:
-            yield status.update
-    else:
-        began = time.monotonic()
-
-        def tell(stage: str) -> None:
-            if time.monotonic() - began > LONG:
-                print_message(f"{stage} …")
-
-        yield tell
+    with Console(stderr=True).status(first) as status:
+        yield status.update
 
 
 def table(rows: Iterable[Iterable[object]], *, to_right: bool = True) -> list[str]:

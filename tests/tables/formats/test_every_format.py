@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -97,26 +98,49 @@ def test_fuse_needs_no_option(data: Path, name: str) -> None:
     assert len(result.stdout.splitlines()) == 5
 
 
-@pytest.mark.parametrize("command", ["describe", "convert", "report", "predict", "update"])
+READING = {  # every command that reads responses; M is a model, D a folder to write into
+    "describe": "describe FILE",
+    "convert": "convert FILE -o D/rows.csv",
+    "pack": "convert FILE -o D/packed.tb",
+    "fuse": "fuse FILE -o D/labels.csv",
+    "predict": "predict M FILE -o D/labels.csv",
+    "update": "update M FILE -o D/labels.csv",
+    "report": "report FILE -o D/report.html",
+    "judges panel": "judges panel FILE",
+    "judges rate": "judges rate FILE",
+    "judges route": "judges route FILE -o D/routes",
+    "ask": "ask FILE --session D/answers.db",
+    "list": "ask FILE --list 3 -o D/questions.csv",
+    "serve": "serve FILE --session D/served.db --port 0",
+}
+
+
+@pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("name", [*CASES, "wide.csv", "mt-bench.jsonl", "promptfoo.json"])
 def test_every_command_reads_every_format(
-    data: Path, tmp_path: Path, name: str, command: str
+    data: Path, tmp_path: Path, name: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = str(tmp_path / "m.tbm")
-    file = str(data / name)
-    if command in ("predict", "update"):
-        crowd = replace(read(file), runs=None, weight=None)
+    words = {"FILE": str(data / name), "M": str(tmp_path / "m.tbm")}
+    if " M " in READING[command]:
+        crowd = replace(read(words["FILE"]), runs=None, weight=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tb.VariationalBayes().fit(crowd).save(model)
-        _run(command, model, file, "-o", str(tmp_path / "more.csv"))
-    else:
-        out = () if command == "describe" else ("-o", str(tmp_path / "out.html"))
-        _run(command, file, *out)
+            tb.VariationalBayes().fit(crowd).save(words["M"])
+    if command == "serve":
+        monkeypatch.setattr("tiebreak.page.app.run", lambda _, socket, *__, **___: socket.close())
+    _run(*(words.get(w, w.replace("D/", f"{tmp_path}/")) for w in READING[command].split()))
+
+
+def test_no_command_that_reads_responses_is_missing() -> None:
+    names = re.findall(r"^  ([a-z]+)  ", tiebreak("--help").stdout, re.MULTILINE)
+    names += [f"judges {name}" for name in ("panel", "rate", "route")]
+    usage = {name: tiebreak(*name.split(), "--help").stdout.splitlines()[0] for name in names}
+    reading = {name for name in names if re.search(r"[{[](RESPONSES|IN)[]}]", usage[name])}
+    assert reading == READING.keys() - {"pack", "list"}
 
 
 def _run(*words: str) -> None:
-    result = tiebreak(*words)
+    result = tiebreak(*words, stdin="q")
     assert result.exit_code == 0, result.stderr
 
 
