@@ -27,8 +27,7 @@ from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known, with_fixed
 from tiebreak.inference.tasks import Independent, Inferred, OwnRows, Parameters
-from tiebreak.inference.tasks.coupling.decode import decode
-from tiebreak.inference.tasks.coupling.linked import Joint, Linked, with_links
+from tiebreak.inference.tasks.coupling.linked import Joint, Linked, decode_jointly, with_links
 from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.inference.workers import MODELS, ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.kernels import compiled, layout, reference
@@ -140,7 +139,7 @@ def test_links_are_inferred_and_decoded_as_by_enumeration(backend: Any, drawn: D
     assert np.abs(tasks.agreement(joint) - np.array(agree)).max(initial=0.0) < 1e-9
     label = np.array([gold.get(i, int(u[i].argmax())) for i in range(n_tasks)])
     label[tasks.known.task] = tasks.known.label
-    label[tasks.task] = decode(tasks, joint)
+    label[tasks.task] = decode_jointly(tasks, joint)
     assert score(tuple(label.tolist())) == pytest.approx(max(map(score, every)), abs=1e-9)
 
 
@@ -163,7 +162,7 @@ def test_large_loopy_components_are_decoded_without_a_broken_link(seed: int, bac
     for _ in range(4):
         joint = tasks.infer(parameters, u[tasks.task], u[tasks.task], joint).memory
     label = np.zeros(150, dtype=np.int32)
-    label[tasks.task] = decode(tasks, joint)
+    label[tasks.task] = decode_jointly(tasks, joint)
     assert not violated(label, links).any()
 
 
@@ -173,7 +172,7 @@ def test_marginal_labels_may_break_a_link_that_decoded_ones_keep() -> None:
     q, _, joint = infer(problem, np.log(np.array([[0.9, 0.05, 0.05], [0.9, 0.05, 0.05]])))
     assert q[0].argmax() == q[1].argmax() == 0
     assert isinstance(problem.tasks, Linked)
-    one, other = decode(problem.tasks, joint)
+    one, other = decode_jointly(problem.tasks, joint)
     assert one != other
 
 

@@ -85,7 +85,7 @@ def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Score
     model.converged_ = state.converged
     model.link_report_ = found.get("link_report_")
     model.doubtful_links_ = None
-    if rows.implied is not None and found.get("wrong") is not None:
+    if rows.implied is not None and "wrong" in found and found["wrong"].any():
         from tiebreak.inference.tasks.coupling.link_errors import suspect_links
 
         codes = rows.implied.given

@@ -268,10 +268,12 @@ class Sweeps:
             self.inner.go_to(remote)
         self.watch = self.inner.watch
 
-    def sweep(self, parameters: Parameters, logs: Logs, memory: Any) -> Sums:
-        """Update every q by these parameters; return what it implies."""
-        own = self.own
-        if own is not None and own.is_all(self.problem):
+    def sweep(
+        self, parameters: Parameters, logs: Logs, memory: Any, *, alone: bool = False
+    ) -> Sums:
+        """Update every q by these parameters, or the own rows alone; return what it implies."""
+        own, problem = self.own, self.problem
+        if alone or (own is not None and own.is_all(problem)):
             n_states = len(logs[0])
             swept = Swept(np.zeros((len(logs[1]), n_states)), np.zeros(n_states), 0.0, 0.0)
         else:
@@ -279,36 +281,27 @@ class Sweeps:
         codes, totals, change, entropy = swept
         if own is None:
             return Sums(codes, (totals,), entropy, change, memory)
-        found = self._infer(own, parameters, logs, memory)
-        return found._replace(
-            codes=codes + found.codes,
-            tasks=(totals + found.tasks[0], *found.tasks[1:]),
-            value=entropy + found.value,
-            change=max(change, found.change),
+        found = problem.tasks.infer(parameters, own.score(problem, logs), self.own_q, memory)
+        moved = float(np.abs(found.q - self.own_q).max(initial=0.0))
+        self.own_q = found.q
+        own_codes, own_totals = self.tally_own(own)
+        return Sums(
+            codes + own_codes,
+            (totals + own_totals, *found.added),
+            entropy + found.value + own.expected_fixed(found.q),
+            max(change, found.change, moved),
+            found.memory,
+            found.may_cycle,
         )
 
-    def infer_alone(self, parameters: Parameters, logs: Logs) -> tuple[Sums, Sums]:
-        """Update the own rows alone; return what they imply before and after."""
-        assert self.own is not None  # asked for where there are some
-        before = self._tally_own(self.own, ())
-        return before, self._infer(self.own, parameters, logs, None)
-
-    def _infer(self, own: OwnRows, parameters: Parameters, logs: Logs, memory: Any) -> Sums:
-        score = own.score(self.problem, logs)
-        found = self.problem.tasks.infer(parameters, score, self.own_q, memory)
-        change = max(found.change, float(np.abs(found.q - self.own_q).max(initial=0.0)))
-        self.own_q = found.q
-        sums = self._tally_own(own, found.added)
-        value = found.value + own.expected_fixed(found.q)
-        return Sums(sums.codes, sums.tasks, value, change, found.memory, found.may_cycle)
-
-    def _tally_own(self, own: OwnRows, added: Parameters) -> Sums:
+    def tally_own(self, own: OwnRows) -> tuple[Floats, Floats]:
+        """Return what the own rows imply of codes and states."""
         everyone = np.ones(len(own.at), dtype=bool)
         given = (self.own_q, self.own_rows, everyone, self.problem.n_threads)
         codes, totals = self.problem.backend.tally(*given)
         if own.draws is not None:
             totals = totals - (1.0 - own.draws) @ self.own_q
-        return Sums(codes, (totals, *added))
+        return codes, totals
 
     def tally(self, chosen: Mask | None = None) -> Sums:
         """Return what q implies as it stands, of the chosen rows alone or of all."""
@@ -355,13 +348,14 @@ def start_alone(problem: Problem, state: FitState) -> FitState:
     at the cost of the linked rows. The bound cannot fall: all else stays as it is.
     """
     sweeps = Sweeps(problem, np.array(state.q, order="C"), state.remote)
-    before, after = sweeps.infer_alone(state.parameters, problem.logs(state.parameters))
-    first, *more, last = state.parameters
-    added = problem.workers.collect(after.codes - before.codes)
-    more = [
-        prior + count for prior, count in zip(problem.prior[1:-1], after.tasks[1:], strict=True)
-    ]
-    parameters = (first + (after.tasks[0] - before.tasks[0]), *more, last + added)
+    assert sweeps.own is not None  # there are links
+    codes, totals = sweeps.tally_own(sweeps.own)
+    logs = problem.logs(state.parameters)
+    after = sweeps.sweep(state.parameters, logs, None, alone=True)
+    first, *_, last = state.parameters
+    of_links = [each + n for each, n in zip(problem.prior[1:-1], after.tasks[1:], strict=True)]
+    added = problem.workers.collect(after.codes - codes)
+    parameters = (first + (after.tasks[0] - totals), *of_links, last + added)
     q, remote = sweeps.close()
     return FitState(q, parameters, after.memory, remote=remote)
 

@@ -30,7 +30,7 @@ from tiebreak.inference.door import Inputs, Rows, lay_out
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.tasks.coupling.link_errors import rates_of
-from tiebreak.inference.tasks.coupling.linked import Linked, with_links
+from tiebreak.inference.tasks.coupling.linked import Linked, decode_jointly, with_links
 from tiebreak.inference.tasks.coupling.plan import log_odds_of
 from tiebreak.inference.tasks.coupling.starts import best_mode, start_at, ties_three
 from tiebreak.kernels.arrays import likeliest, majority, softmax
@@ -281,9 +281,7 @@ def joint_labels(tasks: Linked, joint: Any, options: LinkOptions) -> Codes | Non
     wish = getattr(options, "decode", None)
     if not (bool(tasks.hard.any()) if wish is None else wish == "joint"):
         return None
-    from tiebreak.inference.tasks.coupling import decode as decoding
-
-    return decoding.decode(tasks, joint)
+    return decode_jointly(tasks, joint)
 
 
 # -- starts from outside ---------------------------------------------------------------------------

@@ -6,10 +6,10 @@ The map, in the order of a fit:
     plan         open groups are nodes, links between them edges: which algorithm infers each
                  component, in which order its nodes are visited, and where each soft link acts
                  (elimination: min-fill, where a component has loops)
-    linked       `Linked`, the task model: members and nodes, belief propagation and elimination
+    linked       `Linked`, the task model: members and nodes, belief propagation and elimination,
+                 one class per task that breaks no link
                  (link_errors: where the error rates of links are learnt)
     starts       where a climb begins, where links tie three tasks or more
-    decode       one class per task that breaks no link
 
 A task has these numbers on its way:
 
