@@ -63,24 +63,43 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
     """
     if isinstance(source, CostMatrix):
         return source
+    n_classes = len(classes)
     wanted = [str(name) for name in classes]
     is_frame = hasattr(source, "columns") or hasattr(source, "column_names")
+    title, truth = "cost_matrix", wanted
     if isinstance(source, Mapping) and all(isinstance(row, Mapping) for row in source.values()):
         given = {str(t): {str(d): cost for d, cost in row.items()} for t, row in source.items()}
-        names = list(dict.fromkeys(name for row in given.values() for name in row))
-        values = [[row.get(name, np.nan) for name in names] for row in given.values()]
-        return _by_rows("cost_matrix", list(given), names, np.array(values, float), classes)
-    if is_frame or isinstance(source, str | os.PathLike | Mapping):
-        return _from_table(open_source(source).table(), classes)
-    cost = 1.0 - np.eye(len(wanted)) if source is None else as_floats("The cost matrix", source)
-    n_classes = len(wanted)
-    if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):
-        raise OptionError("cost-shape", n_classes=n_classes, shape=cost.shape)
-    names = [*wanted, NO_LABEL[0]][: cost.shape[1]]
-    return _checked(cost, names, classes, "cost_matrix")
+        truth, names = list(given), list(dict.fromkeys(d for row in given.values() for d in row))
+        rows = [[row.get(name, np.nan) for name in names] for row in given.values()]
+        cost = np.array(rows, dtype=np.float64)
+    elif is_frame or isinstance(source, str | os.PathLike | Mapping):
+        title, truth, names, cost = _read_table(open_source(source).table())
+    else:
+        cost = 1.0 - np.eye(n_classes) if source is None else as_floats("The cost matrix", source)
+        if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):
+            raise OptionError("cost-shape", n_classes=n_classes, shape=cost.shape)
+        names = [*wanted, NO_LABEL[0]][: cost.shape[1]]
+    missing = [name for name in wanted if name not in truth]
+    unknown = [name for name in truth if name not in wanted]
+    if missing or unknown or len(set(truth)) < len(truth):
+        raise InputError("cost-rows", title=title, missing=missing, unknown=unknown, classes=wanted)
+    unknown = [name for name in names if name not in wanted and name not in NO_LABEL]
+    if unknown:
+        fields: dict[str, Any] = {"unknown": unknown, "open_names": NO_LABEL, "classes": wanted}
+        raise InputError("cost-unknown-decision", title=title, **fields)
+    label = np.array([wanted.index(d) if d in wanted else -1 for d in names], dtype=np.int32)
+    if not (label >= 0).any() or (label < 0).sum() > 1:
+        raise InputError("cost-decisions", title=title, open_names=NO_LABEL)
+    if not np.isfinite(cost).all():
+        raise InputError("cost-not-finite", title=title)
+    open_last = np.argsort(label < 0, kind="stable")
+    cost = cost[[truth.index(name) for name in wanted]][:, open_last]
+    decisions = tuple(names[d] for d in open_last)
+    return CostMatrix(np.ascontiguousarray(cost), decisions, label[open_last])
 
 
-def _from_table(table: Table, classes: Ids) -> CostMatrix:
+def _read_table(table: Table) -> tuple[str, list[str], list[str], Floats]:
+    """Return the title of a table, true classes, decisions and costs."""
     folded = [name.strip().casefold() for name in table.names]
     if TRUTH not in folded:
         raise InputError("cost-no-truth", title=table.title, column=TRUTH)
@@ -89,41 +108,4 @@ def _from_table(table: Table, classes: Ids) -> CostMatrix:
     truth, *columns = table.read([at, *others])
     rows = [str(value) for value in Ids(truth) if not is_missing(value)]
     cost = np.stack([as_numbers(column)[0] for column in columns], axis=1)
-    return _by_rows(table.title, rows, [table.names[i].strip() for i in others], cost, classes)
-
-
-def _by_rows(
-    title: str, rows: list[str], names: list[str], cost: Floats, classes: Ids
-) -> CostMatrix:
-    """Put rows, named by the true class, in the order of the model; refuse missing and unknown."""
-    wanted = [str(name) for name in classes]
-    missing = [name for name in wanted if name not in rows]
-    unknown = [name for name in rows if name not in wanted]
-    if missing or unknown or len(set(rows)) < len(rows):
-        raise InputError("cost-rows", title=title, missing=missing, unknown=unknown, classes=wanted)
-    return _checked(cost[[rows.index(name) for name in wanted]], names, classes, title)
-
-
-def _checked(cost: Floats, names: list[str], classes: Ids, title: str) -> CostMatrix:
-    """Refuse costs that are no numbers, and decisions that are neither a class nor left open."""
-    known = {str(name): k for k, name in enumerate(classes)}
-    unknown = [name for name in names if name not in known and name not in NO_LABEL]
-    if unknown:
-        raise InputError(
-            "cost-unknown-decision",
-            title=title,
-            unknown=unknown,
-            open_names=NO_LABEL,
-            classes=list(known),
-        )
-    label = np.array([known.get(name, -1) for name in names], dtype=np.int32)
-    if not (label >= 0).any() or (label < 0).sum() > 1:
-        raise InputError("cost-decisions", title=title, open_names=NO_LABEL)
-    if not np.isfinite(cost).all():
-        raise InputError("cost-not-finite", title=title)
-    open_last = np.argsort(label < 0, kind="stable")
-    return CostMatrix(
-        np.ascontiguousarray(cost[:, open_last]),
-        tuple(names[d] for d in open_last),
-        label[open_last],
-    )
+    return table.title, rows, [table.names[i].strip() for i in others], cost
