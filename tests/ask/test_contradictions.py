@@ -87,6 +87,15 @@ def test_more_that_differ_than_there_are_classes(open_it: Open) -> None:
     assert session.contradiction() is None
 
 
+def test_a_contradiction_left_open_elsewhere_hides_none(open_it: Open) -> None:
+    session = open_it(THREE)
+    *_, first = say(session, "k=l", "k≠l")
+    session.keep(first)
+    *_, last = say(session, "a≠b", "b≠c", "a≠c", "a≠d", "b≠d", "d≠c")
+    assert last.contradiction is not None
+    assert len(last.contradiction.earlier) == 5
+
+
 def test_known_labels_take_part(open_it: Open) -> None:
     gold = {"a": "x", "b": "y", "c": "z", "d": "x"}
     session = open_it(THREE, gold=gold)

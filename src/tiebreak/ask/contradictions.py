@@ -122,29 +122,28 @@ def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Ans
 def _too_few_classes(job: Job, log: Log, event: Event) -> tuple[str, set[int]] | None:
     """Look beyond chains: with three classes, four tasks cannot all differ.
 
-    With two classes chains say it all. What could not hold before is not the fault of this answer.
-    To blame are answers of which none can be left out.
+    With two classes chains say it all. Only answers about tasks that links join to those of this
+    one matter; what could not hold before is not its fault. To blame are answers of which none can
+    be left out.
     """
     if job.responses.n_classes == 2:
         return None
+    task = job.codes(event)[0]
     before = [each for each in log.evidence() if each.id != event.id and not each.is_vote]
-    why = _refusal(job, [*before, event])
-    if why is None or _refusal(job, before) is not None:
+    links = _links(job, [*before, event])
+    if task not in links.left and task not in links.right:
         return None
-    blamed = _near(job, before, event)
-    for each in list(blamed) if len(blamed) <= MOST_BLAMED else ():
+    group = link_graph.components(job.responses.n_tasks, links.left, links.right)
+    near = [each for each in before if group[job.codes(each)[0]] == group[task]]
+    why = _refusal(job, [*near, event])
+    if why is None or _refusal(job, near) is not None:
+        return None
+    blamed = near
+    for each in near if len(near) <= MOST_BLAMED else ():
         rest = [other for other in blamed if other is not each]
         if _refusal(job, [*rest, event]) is not None:
             blamed = rest
     return why, {each.id for each in blamed}
-
-
-def _near(job: Job, before: Sequence[Event], event: Event) -> list[Event]:
-    """Return the answers whose tasks are joined, by links of any kind, to those of an answer."""
-    links = _links(job, [*before, event])
-    group = link_graph.components(job.responses.n_tasks, links.left, links.right)
-    own = group[job.codes(event)[0]]
-    return [each for each in before if group[job.codes(each)[0]] == own]
 
 
 def _refusal(job: Job, events: Sequence[Event]) -> str | None:

@@ -83,8 +83,12 @@ class Job:
 
     def codes(self, event: Event) -> tuple[int, int, int]:
         """Return the codes of the tasks and of the class of an answer, -1 where it has none."""
-        left, right = (MISSING if e is None else self.code[e] for e in (event.left, event.right))
-        return left, right, MISSING if event.label is None else self.class_code[event.label]
+        right, label = event.right, event.label
+        return (
+            self.code[event.left or ""],
+            MISSING if right is None else self.code[right],
+            MISSING if label is None else self.class_code[label],
+        )
 
     def given_labels(self) -> dict[int, int]:
         """Return the class of each task whose label was given from the start, in codes."""
