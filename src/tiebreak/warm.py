@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 __all__ = ["compile_all"]
 
@@ -21,46 +19,26 @@ LINKS = 4_000
 
 
 def compile_all(numbers: Sequence[int] = CLASSES) -> Iterator[str]:
-    """Read and fit crowds that between them need every compiled function; yield each step."""
+    """Draw and fit crowds that between them need every compiled function; yield each step."""
     import tiebreak as tb
 
-    with tempfile.TemporaryDirectory() as folder:
-        for n_classes in numbers:
-            drawn = tb.simulate.crowd(
-                TASKS, 50, n_classes, responses_per_task=4, random_state=n_classes
-            )
-            yield f"reading, {n_classes} classes"
-            responses = _read_all_ways(Path(folder), drawn.responses)
-            links = tb.simulate.links(drawn.gold, LINKS, random_state=1)
-            soft = tb.ExactLinkOptions(error="learn")
-            learnt = tb.ExactLinkOptions(error="learn")
-            mean_field = tb.MeanFieldOptions(strength=1.0)
-            few = dict(list(drawn.gold.to_dict().items())[:100])
-            yield f"fitting, {n_classes} classes"
-            tb.MajorityVote().fit(responses)
-            tb.DawidSkene(max_iter=3).fit(responses)
-            tb.VariationalBayes(max_iter=5).fit(responses, gold=few)
-            yield f"fitting with links, {n_classes} classes"
-            for options in (None, soft, learnt, mean_field):
-                tb.VariationalBayes(max_iter=5, link_options=options).fit(responses, links=links)
-
-
-def _read_all_ways(folder: Path, responses: object) -> object:
-    """Write responses as text, as numbers and packed, and read each."""
-    import tiebreak as tb
-
-    crowd = tb.read_responses(responses)
-    as_text = folder / "responses.csv"
-    crowd.write(as_text)
-    read = tb.read_responses(as_text)
-    numbers = {
-        "task": crowd.task_of_each(),
-        "worker": crowd.worker_of_each(),
-        "label": crowd.label_of_each(),
-    }
-    tb.read_responses(numbers)
-    tb.read_responses({name: column.astype("int64") for name, column in numbers.items()})
-    return read
+    link_options = (
+        None,
+        tb.ExactLinkOptions(error="learn"),
+        tb.MeanFieldOptions(strength=1.0),
+    )
+    for n_classes in numbers:
+        drawn = tb.simulate.crowd(TASKS, 50, n_classes, responses_per_task=4, random_state=0)
+        links = tb.simulate.links(drawn.gold, LINKS, random_state=1)
+        few = dict(list(drawn.gold.to_dict().items())[:100])
+        yield f"fitting, {n_classes} classes"
+        tb.MajorityVote().fit(drawn.responses)
+        tb.DawidSkene(max_iter=3).fit(drawn.responses)
+        tb.VariationalBayes(max_iter=5).fit(drawn.responses, gold=few)
+        yield f"fitting with links, {n_classes} classes"
+        for options in link_options:
+            model = tb.VariationalBayes(max_iter=5, link_options=options)
+            model.fit(drawn.responses, links=links)
 
 
 def _main() -> None:
