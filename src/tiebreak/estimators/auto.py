@@ -31,7 +31,6 @@ from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest, majority
-from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
@@ -173,12 +172,9 @@ class Auto(BayesEstimator):
         known = Known.of(rows.gold)
         end_state = state._replace(parameters=implied_by_q, q=scored.q)
         fitted = Fitted(inputs, rows, plain, implied_by_q, problem, known, end_state)
-        self.ran_on_ = where(plain.backend)
         # Not what scaled these probabilities, which nothing does: what decisions and routes expect
         # of one more vote, and of errors that nobody can see without gold.
         self.calibration_ = Calibration(self.dependence)
-        self.class_prior_ = plain.tasks.shares.mean(implied_by_q[0])
-        self.confusion_ = plain.confusion(implied_by_q)
         publishing.publish_scored(self, fitted, scored)
         publishing.note_doubts(fitted, self.labels_, self.dependence)
         self._opinions = tuple(heard)

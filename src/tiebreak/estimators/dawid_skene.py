@@ -24,7 +24,6 @@ from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.kernels.arrays import majority
-from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import AUTO, check_common
 
@@ -58,7 +57,7 @@ class DawidSkene(Estimator):
         The labels; (n_tasks, n_classes); (n_workers, truth, answer); (n_classes,).
     bounds_
         A lower bound of the objective [eq:ds-likelihood], at the start and after each sweep; where
-        the fit has settled, the objective itself. It never falls.
+        the fit has converged, the objective itself. It never falls.
 
     Examples
     --------
@@ -115,13 +114,7 @@ class DawidSkene(Estimator):
         problem = self._problem(rows, inputs)
         stopping = Stopping(self.tol, self.max_iter, self.accelerate)
         state = climb(known.on(problem), FitState(q=known.clamp(q)), stopping)
-        self.class_prior_ = problem.tasks.shares.mean(state.parameters[0])
-        self.confusion_ = problem.confusion(state.parameters)
-        self.bounds_ = list(state.bounds)
-        self.n_iter_ = state.n_sweeps
-        self.converged_ = state.converged
-        if inputs.remote is None:
-            self.ran_on_ = where(problem.backend)
+        publishing.publish_state(self, problem, state, inputs)
         self._publish(inputs, rows.to_tasks(state.q))
         return state.q
 

@@ -19,6 +19,7 @@ from tiebreak.data.labels import Labels
 from tiebreak.errors import note
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.climb import FitState, Problem
 from tiebreak.inference.door import Inputs
 from tiebreak.inference.stages import Fitted, Scored
 from tiebreak.kernels.arrays import softmax
@@ -27,6 +28,7 @@ from tiebreak.kernels.layout import Codes, Floats
 
 if TYPE_CHECKING:
     from tiebreak.estimators.auto import Auto
+    from tiebreak.estimators.base import Estimator
     from tiebreak.estimators.variational_bayes import VariationalBayes
 
 TASKS_AT_ONCE = 1 << 16
@@ -46,8 +48,6 @@ LEAST_ERRORS = 5  # of the crowd on gold
 
 def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     """Set the attributes of a model that end in an underscore, and raise the notes."""
-    problem = fitted.plain
-    model.ran_on_ = where(problem.backend)
     publish_learnt(model, fitted, scored)
     has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
     is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
@@ -56,14 +56,12 @@ def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
 
         crowd = fitted.inputs.responses
         given = (fitted.state, crowd, model._stopping, model.dependence)
-        near_modes.note_near_mode(problem, *given)
+        near_modes.note_near_mode(fitted.plain, *given)
 
 
 def publish_learnt(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     """Set what was learnt of workers, classes, links and the tasks here."""
-    problem, state, found = fitted.plain, fitted.state, scored.found
-    model.class_prior_ = problem.tasks.shares.mean(state.parameters[0])
-    model.confusion_ = problem.confusion(state.parameters)
+    found = scored.found
     model.calibration_ = found["calibration_"]
     model.link_strength_ = found.get("link_strength_")
     model.link_grid_ = found.get("link_grid_")
@@ -74,15 +72,14 @@ def publish_learnt(model: VariationalBayes, fitted: Fitted, scored: Scored) -> N
 
         model.link_errors_ = errors_by_source(fitted.inputs.links, found["rates"])
     publish_scored(model, fitted, scored)
-    note_uncertain(model.uncertain_groups_)
+    if model.uncertain_groups_:
+        note("uncertain-groups", groups=model.uncertain_groups_)
 
 
 def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Scored) -> None:
-    """Set labels, how the fit went, and what it found of links."""
-    state, found, rows = fitted.state, scored.found, fitted.rows
-    model.bounds_ = list(state.bounds)
-    model.n_iter_ = state.n_sweeps
-    model.converged_ = state.converged
+    """Set labels, workers and classes, how the fit went, and what it found of links."""
+    found, rows = scored.found, fitted.rows
+    publish_state(model, fitted.plain, fitted.state, fitted.inputs)
     model.link_report_ = found.get("link_report_")
     model.doubtful_links_ = None
     if rows.implied is not None and "wrong" in found and found["wrong"].any():
@@ -95,6 +92,17 @@ def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Score
     model._publish(fitted.inputs, *by_task)
     if found.get("is_decoded"):
         note_broken(model)
+
+
+def publish_state(model: Estimator, problem: Problem, state: FitState, inputs: Inputs) -> None:
+    """Set workers and classes as parameters have them, and how the fit went."""
+    model.class_prior_ = problem.tasks.shares.mean(state.parameters[0])
+    model.confusion_ = problem.confusion(state.parameters)
+    model.bounds_ = list(state.bounds)
+    model.n_iter_ = state.n_sweeps
+    model.converged_ = state.converged
+    if inputs.remote is None:
+        model.ran_on_ = where(problem.backend)
 
 
 def _probability_of(label: Codes, q: Floats) -> Floats:
@@ -113,12 +121,6 @@ def uncertain_groups(fitted: Fitted, groups: tuple[Codes, ...]) -> list[list[Has
     rows = fitted.rows.to_tasks(np.arange(fitted.rows.laid.n_tasks))
     ids = fitted.inputs.responses.tasks
     return [[ids[int(task)] for task in np.flatnonzero(np.isin(rows, group))] for group in groups]
-
-
-def note_uncertain(groups: list[list[Hashable]]) -> None:
-    """Name groups of linked tasks that could well have another class."""
-    if groups:
-        note("uncertain-groups", groups=groups)
 
 
 def note_broken(model: VariationalBayes | Auto) -> None:

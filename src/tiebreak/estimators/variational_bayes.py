@@ -102,7 +102,7 @@ class VariationalBayes(BayesEstimator):
     doubtful_links_
         The soft links that are more likely wrong than right, most doubtful first, or None.
     link_report_
-        How many components of linked tasks were settled exactly and how many approximately.
+        How many components of linked tasks were inferred exactly and how many approximately.
     uncertain_groups_
         Groups of linked tasks whose class another mode, nearly as likely, has otherwise: label one
         task of each.
