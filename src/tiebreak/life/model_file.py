@@ -35,7 +35,7 @@ from tiebreak.tables.locks import Lock
 from tiebreak.tables.write import Target
 
 SUFFIX = ".tbm"
-MODEL = Kind("tiebreak model", 1, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
+MODEL = Kind("tiebreak model", 2, "Fit it again: tiebreak fuse RESPONSES --save MODEL.tbm")
 ESTIMATORS = {  # that a file may hold, and the module of each, loaded when one is met
     "VariationalBayes": "estimators.variational_bayes",
     "DawidSkene": "estimators.dawid_skene",
