@@ -73,7 +73,6 @@ CROWDS: dict[str, Any] = {
     "random_state": 0,
 }
 READ: dict[str, Any] = {"columns": None, "format": None}
-ALPHA: dict[str, Any] = {"n_resamples": 5, "random_state": 0}
 SESSION: dict[str, Any] = {
     "responses": ROWS,
     "who": "me",
@@ -121,11 +120,11 @@ CALLS: dict[str, Call] = {
     "judges.percent_agreement": (tb.judges.percent_agreement, {"responses": CROWD}),
     "judges.krippendorff_alpha": (
         tb.judges.krippendorff_alpha,
-        ALPHA | {"responses": CROWD, "level": "ordinal", "order": np.array([0, 1])},
+        {"responses": CROWD, "level": "ordinal", "order": np.array([0, 1])},
     ),
     "judges.agreement_report": (
         tb.judges.agreement_report,
-        ALPHA | {"responses": CROWD, "order": ["no", "yes"], "watch": None},
+        {"responses": CROWD, "order": ["no", "yes"], "watch": None},
     ),
     "judges.panel_report": (
         tb.judges.panel_report,

@@ -143,10 +143,10 @@ def test_wrong_use_ends_with_two(run: Any, jury: Path, arguments: tuple[str, ...
 
 
 def test_describe_with_gold_has_the_panel(run: Any, jury: Path) -> None:
-    done = run("describe", "responses.csv", "--gold", "gold.csv", "--set", "n_resamples=0")
+    done = run("describe", "responses.csv", "--gold", "gold.csv")
     assert done.exit_code == 0
     assert "independent ones" in done.stdout
-    plain = ("describe", "responses.csv", "--set", "n_resamples=0", "--json")
+    plain = ("describe", "responses.csv", "--json")
     assert "panel" not in json.loads(run(*plain).stdout)
     assert json.loads(run(*plain, "--gold", "gold.csv").stdout)["panel"]["n_known"] == 80
 

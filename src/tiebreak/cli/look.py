@@ -60,7 +60,7 @@ def describe(
             typer.echo("\n".join(model_lines(about)))
         return
     inputs = CommandInputs(responses, columns, given, gold=gold)
-    measuring = inputs.take_last("order", "n_resamples")
+    measuring = inputs.take_last("order")
     inputs.check()
     from tiebreak.data.runs import plurality
 

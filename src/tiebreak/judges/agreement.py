@@ -1,12 +1,7 @@
 """Agreement: how far workers give the same labels, before any model is fitted.
 
 Krippendorff's α, Fleiss' κ and the percentage of equal pairs need only how often each task got each
-label. Tasks with equal counts add equal amounts, so they are kept once with their number:
-
-    task   labels     counts      a label can be paired with
-    a      x x y      x 2, y 1    two others
-    b      y y        y 2         one other
-    c      x          x 1         none: left out everywhere
+label; tasks with one label are left out.
 
 Cohen's κ and copies need, for each pair of workers, the number of tasks with some property that
 they share. A sparse table A of tasks by workers, 1 where that holds, has these numbers in AᵀA:
@@ -21,16 +16,17 @@ workers that guess; it cannot see copies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from scipy.special import bdtrc
+from scipy.stats import t as student
 
 from tiebreak import tables
-from tiebreak.arguments import FUNCTION, SEED, SEVERAL, checks, optional, whole
+from tiebreak.arguments import FUNCTION, SEVERAL, checks, optional
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.data.runs import plurality
@@ -40,9 +36,8 @@ from tiebreak.options import as_floats, require_word
 
 Level = Literal["nominal", "ordinal"]
 LEVELS = ("nominal", "ordinal")
-COVERAGE = 0.95  # of the bootstrap interval
-MIN_TASKS = 2  # fewer cannot be resampled
-MAX_CELLS = 1 << 24  # of counts: below it equal tasks are joined in a dense table
+COVERAGE = 0.95  # of the interval of α
+AT_ONCE = 1 << 22  # numbers in memory
 MAX_SHARED = 4_000_000  # about two seconds; of more, tasks are drawn
 
 MIN_ANSWERS = 10  # a worker with fewer is not judged
@@ -68,13 +63,11 @@ class AgreementReport(NamedTuple):
     workers: Ids
 
 
-@checks(order=optional(SEVERAL), n_resamples=whole(0), random_state=SEED, watch=optional(FUNCTION))
+@checks(order=optional(SEVERAL), watch=optional(FUNCTION))
 def agreement_report(
     responses: Any,
     *,
     order: Sequence[Hashable] | None = None,
-    n_resamples: int = 1000,
-    random_state: int = 0,
     watch: Callable[[str], None] | None = None,
 ) -> AgreementReport:
     """Measure agreement in all the ways that papers report.
@@ -85,8 +78,6 @@ def agreement_report(
         Responses, or anything that `read_responses` takes.
     order
         Classes from lowest to highest, for ordinal α. Labels that are numbers need none.
-    n_resamples
-        How often tasks are drawn again for the intervals of α; 0: no intervals.
     watch
         Called with the name of each step, before it.
     """
@@ -98,15 +89,11 @@ def agreement_report(
         raise InputError("no-two-labels")
     percent = percent_agreement(counts)
     codes = _ordered_codes(crowd.classes, order)
-    options: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
-    tell("Krippendorff's α, with its interval")
-    nominal = krippendorff_alpha(counts, **options)
-    ordinal = None
-    if codes is not None:
-        tell("ordinal α, with its interval")
-        ordinal = krippendorff_alpha(counts, "ordinal", order=codes, **options)
+    tell("Krippendorff's α")
+    nominal = krippendorff_alpha(counts)
+    ordinal = None if codes is None else krippendorff_alpha(counts, "ordinal", order=codes)
     tell("pairs of workers")
-    some = few_enough(crowd, random_state)
+    some = few_enough(crowd)
     kappas = cohen_kappas(some)
     tell("workers that stand out")
     # A worker right with probability a agrees with others with about a · √percent.
@@ -143,27 +130,26 @@ def _ordered_codes(classes: Ids, order: Sequence[Hashable] | None) -> npt.NDArra
 
 
 class Counts(NamedTuple):
-    """How often labels were given to tasks that have at least two; equal tasks are one row."""
+    """How often labels were given to tasks that have at least two."""
 
-    table: sparse.csr_array  # (n_rows, n_classes)
-    n_tasks_of: npt.NDArray[np.int64]  # (n_rows,): for how many tasks a row stands
+    table: sparse.csr_array  # (n_tasks, n_classes)
 
     @property
     def n_tasks(self) -> int:
         """How many tasks have at least two labels."""
-        return int(self.n_tasks_of.sum())
+        return int(self.table.shape[0])
 
     def votes(self) -> Floats:
-        """Count the labels of each row."""
+        """Count the labels of each task."""
         return np.asarray(self.table.sum(axis=1), dtype=np.float64).ravel()
 
     def squares(self) -> Floats:
-        """Add up the squared counts of each row."""
+        """Add up the squared counts of each task."""
         return np.asarray((self.table * self.table).sum(axis=1)).ravel()
 
 
 class Alpha(NamedTuple):
-    """Krippendorff's α, and the interval that 95 % of the resampled values lie in."""
+    """Krippendorff's α, and its interval of 95 %."""
 
     value: float  # NaN where all labels are of one class
     low: float | None
@@ -180,16 +166,8 @@ def by_label(responses: Responses) -> sparse.csr_array:
 
 @checks(responses=Responses)
 def count_labels(responses: Responses) -> Counts:
-    """Count labels by task and class, and join tasks with equal counts."""
-    table = by_label(responses)[np.diff(responses.start) >= 2]
-    n_rows, n_classes = table.shape
-    if not n_rows or n_rows * n_classes > MAX_CELLS:
-        return Counts(table, np.ones(n_rows, dtype=np.int64))
-    dense = table.toarray()
-    dense = dense[np.lexsort(dense.T)]
-    is_new = np.append(True, (np.diff(dense, axis=0) != 0).any(axis=1))
-    n_equal = np.diff(np.append(np.flatnonzero(is_new), n_rows))
-    return Counts(sparse.csr_array(dense[is_new]), n_equal)
+    """Count labels by task and class, on tasks that have at least two."""
+    return Counts(by_label(responses)[np.diff(responses.start) >= 2])
 
 
 def as_counts(responses: Any) -> Counts:
@@ -203,8 +181,7 @@ def percent_agreement(responses: Any) -> float:
     """Return how often two labels of one task are equal, averaged over tasks."""
     counts = as_counts(responses)
     votes = counts.votes()
-    share = (counts.squares() - votes) / (votes * (votes - 1.0))  # of equal pairs, by row
-    return float((share * counts.n_tasks_of).sum() / counts.n_tasks_of.sum())
+    return float(((counts.squares() - votes) / (votes * (votes - 1.0))).mean())
 
 
 def fleiss_kappa(responses: Any) -> float:
@@ -214,23 +191,17 @@ def fleiss_kappa(responses: Any) -> float:
     share of class c among all labels.
     """
     counts = as_counts(responses)
-    totals = counts.table.T @ counts.n_tasks_of.astype(np.float64)
+    totals = np.asarray(counts.table.sum(axis=0)).ravel()
     by_chance = float(((totals / totals.sum()) ** 2).sum())
     if by_chance >= 1.0:
         return float("nan")
     return (percent_agreement(counts) - by_chance) / (1.0 - by_chance)
 
 
-@checks(n_resamples=whole(0), random_state=SEED)
 def krippendorff_alpha(
-    responses: Any,
-    level: Level = "nominal",
-    *,
-    order: npt.NDArray[np.int64] | None = None,
-    n_resamples: int = 1000,
-    random_state: int = 0,
+    responses: Any, level: Level = "nominal", *, order: npt.NDArray[np.int64] | None = None
 ) -> Alpha:
-    """Return Krippendorff's α, and an interval from resampled tasks.
+    """Return Krippendorff's α, and its interval by the jackknife over tasks.
 
     Parameters
     ----------
@@ -241,71 +212,62 @@ def krippendorff_alpha(
         apart count as more different.
     order
         Codes of the classes from lowest to highest; as they are sorted if not given.
-    n_resamples
-        How often tasks are drawn again, with replacement, for the interval; 0: no interval.
     """
     require_word("level", level, LEVELS)
     counts = as_counts(responses)
+    n_tasks, n_classes = counts.table.shape
     if order is not None:
-        n_classes = counts.table.shape[1]
         given = as_floats("order", order)
         if given.ndim != 1 or sorted(given.tolist()) != list(range(n_classes)):
             words = f"the codes 0 to {n_classes - 1}, each once"
             raise OptionError.must_be("order", words, order)
-        counts = counts._replace(table=sparse.csr_array(counts.table[:, given.astype(np.int64)]))
-    alpha = _alpha_of(counts, level)
-    value = alpha(counts.n_tasks_of.astype(np.float64))
-    n_tasks = counts.n_tasks
-    if not n_resamples or n_tasks < MIN_TASKS or np.isnan(value):
+        counts = Counts(sparse.csr_array(counts.table[:, given.astype(np.int64)]))
+    without = _alpha_without(counts, level)
+    value = float(without(np.zeros((1, n_classes)))[0])
+    if n_tasks < 2 or np.isnan(value):
         return Alpha(value, None, None, level)
-    random = np.random.default_rng(random_state)
-    drawn = _resamples(counts.n_tasks_of, n_tasks, n_resamples, random)
-    values = [alpha(weights) for weights in drawn]
-    outside = (1.0 - COVERAGE) / 2.0
-    low, high = np.nanquantile(values, [outside, 1.0 - outside])
-    return Alpha(value, float(low), float(high), level)
+    step = max(AT_ONCE // n_classes, 1)
+    parts = (counts.table[low : low + step].toarray() for low in range(0, n_tasks, step))
+    left = np.concatenate([without(part) for part in parts])
+    left = left[~np.isnan(left)]  # nan without a task that alone has another class
+    n = max(len(left), 2)
+    error = np.sqrt((n - 1.0) / n * np.square(left - left.mean()).sum())
+    half = float(student.ppf((1.0 + COVERAGE) / 2.0, n - 1.0) * error)
+    return Alpha(value, value - half, min(value + half, 1.0), level)
 
 
-def _alpha_of(counts: Counts, level: Level) -> Callable[[Floats], float]:
-    """Return α = 1 − D_o / D_e as a function of the number of tasks that each row stands for.
+def _alpha_without(counts: Counts, level: Level) -> Callable[[Floats], Floats]:
+    """Return α = 1 − D_o / D_e as a function of the labels of a task to leave out, (n, n_classes).
 
     D_o = Σ_u Σ_{c,k} n_uc n_uk d_ck / (m_u − 1) and D_e = Σ_{c,k} n_c n_k d_ck / (n − 1). The
     squared difference d_ck of two nominal classes is 1 unless c = k. That of ordinal ones is
     (r_c − r_k)², r the mid-ranks of classes among all labels, so that
-    Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²).
+    Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²), and D_o = rᵀ A r.
     """
     table, votes = counts.table, counts.votes()
-    by_class = sparse.csr_array(table.T)
-    nominal = (votes**2 - counts.squares()) / (votes - 1.0)
+    totals = np.asarray(table.sum(axis=0)).ravel()
+    share = 1.0 / (votes - 1.0)
+    nominal = share @ (votes**2 - counts.squares())
+    quadratic = np.diag(table.T @ (share * votes)) - (table.T @ (table * share[:, None])).toarray()
 
-    def alpha(weights: Floats) -> float:
-        totals = by_class @ weights
-        n = totals.sum()
+    def without(task: Floats) -> Floats:
+        m = task.sum(axis=1)
+        others = np.maximum(m - 1.0, 1.0)
+        rest = totals - task
+        n = rest.sum(axis=1)
         if level == "nominal":
-            apart, expected = nominal, n**2 - (totals**2).sum()
+            observed = nominal - (m**2 - (task**2).sum(axis=1)) / others
+            expected = n**2 - (rest**2).sum(axis=1)
         else:
-            ranks = np.cumsum(totals) - totals / 2.0
-            apart = 2.0 * (votes * (table @ ranks**2) - (table @ ranks) ** 2) / (votes - 1.0)
-            expected = 2.0 * (n * (totals @ ranks**2) - (totals @ ranks) ** 2)
-        expected = expected / (n - 1.0)
-        return float(1.0 - (weights * apart).sum() / expected) if expected > 0.0 else float("nan")
+            r = np.cumsum(rest, axis=1) - rest / 2.0
+            own = m * (task * r**2).sum(axis=1) - (task * r).sum(axis=1) ** 2
+            observed = 2.0 * ((r @ quadratic * r).sum(axis=1) - own / others)
+            expected = 2.0 * (n * (rest * r**2).sum(axis=1) - (rest * r).sum(axis=1) ** 2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = 1.0 - observed * (n - 1.0) / expected
+        return np.where(expected > 0.0, found, np.nan)
 
-    return alpha
-
-
-def _resamples(
-    n_tasks_of: npt.NDArray[np.int64], n_tasks: int, n: int, random: np.random.Generator
-) -> Iterator[Floats]:
-    """Draw as many tasks as there are, n times; yield how often each row was drawn."""
-    n_rows = len(n_tasks_of)
-    if n_rows * 8 < n_tasks:  # few rows: one draw of all counts
-        for _ in range(n):
-            yield random.multinomial(n_tasks, n_tasks_of / n_tasks).astype(np.float64)
-        return
-    row = np.repeat(np.arange(n_rows), n_tasks_of)
-    for _ in range(n):
-        drawn = row[random.integers(0, n_tasks, n_tasks, dtype=np.int32)]
-        yield np.bincount(drawn, minlength=n_rows).astype(np.float64)
+    return without
 
 
 # Pairs of workers
@@ -327,13 +289,13 @@ class CohenKappas(NamedTuple):
         return float(self.kappa[known] @ weights / weights.sum()) if known.any() else float("nan")
 
 
-def few_enough(responses: Responses, random_state: int = 0) -> Responses:
+def few_enough(responses: Responses) -> Responses:
     """Return responses with at most MAX_SHARED pairs of answers: all, or those to drawn tasks."""
     votes = np.diff(responses.start)
     n_pairs = votes * (votes - 1) // 2
     if n_pairs.sum() <= MAX_SHARED:
         return responses
-    order = np.random.default_rng(random_state).permutation(np.flatnonzero(votes >= 2))
+    order = np.random.default_rng(0).permutation(np.flatnonzero(votes >= 2))
     n_kept = int(np.searchsorted(np.cumsum(n_pairs[order]), MAX_SHARED))
     return responses.on_tasks(np.sort(order[: max(n_kept, 1)]))
 

@@ -71,7 +71,6 @@ MOST_QUESTIONS = 10
 LONGEST_TEXT = 400  # characters of a task's text
 BINS = 20  # of a histogram
 MOST_SAMPLED = 20_000  # tasks that agreement and shared errors are measured on
-N_RESAMPLES = 400  # of tasks, for the interval of α
 
 SURE = 0.9  # labels below this probability are doubtful
 GOOD = 0.8  # Krippendorff's own words for α: from here on conclusions can be drawn
@@ -123,7 +122,7 @@ class Subject:
         responses = self.sample.responses_
         if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
             return None
-        return judges.agreement_report(responses, n_resamples=N_RESAMPLES)
+        return judges.agreement_report(responses)
 
     @cached_property
     def accuracy(self) -> WorkerAccuracy:
