@@ -175,7 +175,7 @@ def test_nothing_can_be_kept_that_is_not_there(open_it: Open) -> None:
 
 def test_given_links_that_contradict_each_other_are_refused(open_it: Open, tmp_path: Path) -> None:
     links = tb.Links.from_pairs(must=[("a", "b")], cannot=[("a", "b")])
-    with pytest.raises(LinkError, match="a = b, yet a ≠ b"):
+    with pytest.raises(LinkError):
         open_it(TWO, links=links)
     assert list(tmp_path.iterdir()) == []
     assert open_it(TWO, links=links, link_error=0.05).next() is not None

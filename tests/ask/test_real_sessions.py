@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import tiebreak as tb
 from tiebreak.ask import Session
-from tiebreak.cli.app import app
+from tiebreak.cli import app as app_room
 
 TEN = (
     *("bluebird", "rte", "zencrowd_us", "zencrowd_india", "sentence_polarity"),
@@ -108,7 +108,7 @@ def test_fuse_through_the_command_gives_the_labels_of_a_session(
         session.labels().write("k.csv")
         assert len(set(session.labels().to_dict().values())) == responses.n_classes
     command = "fuse r.csv --links l.csv --gold k.csv --set gold_weight=1 -o labels.csv --quiet"
-    done = CliRunner().invoke(app, command.split(), prog_name="tiebreak")
+    done = CliRunner().invoke(app_room.app, command.split(), prog_name="tiebreak")
     assert done.exit_code == 0, done.stderr
     fused = tb.read_labels("labels.csv").best()
     top = -np.partition(-model.probabilities_, 1, axis=1)[:, :2]

@@ -281,7 +281,7 @@ def test_fits_are_never_changed_or_deleted(open_session: Open, tmp_path: Path) -
     open_session().model()
     with closing(sqlite3.connect(tmp_path / "session.db")) as db:
         for statement in ("UPDATE fits SET wrong = 0", "DELETE FROM fits"):
-            with pytest.raises(sqlite3.IntegrityError, match="fits are never"):
+            with pytest.raises(sqlite3.IntegrityError):
                 db.execute(statement)
 
 

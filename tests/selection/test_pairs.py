@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import noted, refused
 
 import tiebreak as tb
-from tiebreak.errors import InputNote, NotFittedError, OptionError
-from tiebreak.estimators.base import Estimator
+from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.estimators import base
 from tiebreak.links import graph as link_graph
 from tiebreak.selection import state
 
@@ -172,9 +172,9 @@ def test_a_model_can_go_on_from_another() -> None:
 
 def test_a_model_that_was_not_fitted_is_no_start() -> None:
     one = crowd(1, 2)
-    with pytest.raises(NotFittedError, match="not fitted"):
+    with pytest.raises(NotFittedError):
         tb.VariationalBayes().fit(one.responses, start=tb.VariationalBayes())
-    with pytest.raises(OptionError, match="start=model"):
+    with refused(OptionError, "start-not-init"):
         tb.VariationalBayes(init=tb.VariationalBayes()).fit(one.responses)  # type: ignore[arg-type]
 
 
@@ -195,7 +195,7 @@ def test_what_cannot_be_asked_is_said() -> None:
         tb.selection.pairs(model, 5, among=["nobody"])
     with refused(OptionError, "wrong-value n"):
         tb.selection.pairs(model, -1)
-    with pytest.warns(InputNote, match="All labels"):
+    with noted("one-class"):
         alone = tb.VariationalBayes().fit([("a", "ann", "x"), ("b", "ann", "x")])
     with refused(OptionError, "nothing-to-ask"):
         tb.selection.pairs(alone, 5)
@@ -209,7 +209,7 @@ def test_all_pairs_known_leaves_nothing_to_ask() -> None:
         assert len(tb.selection.pairs(model, 5, strategy, random_state=0)) == 0
 
 
-class Copied(Estimator):
+class Copied(base.Estimator):
     """An estimator of another type, with what a fitted model found."""
 
     supports_adaptive_selection = True
