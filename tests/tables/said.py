@@ -18,13 +18,14 @@ def has(told: Any, code: str, fields: dict[str, object]) -> bool:
 
 @contextmanager
 def refused(
-    code: str, kind: type[TiebreakError] = InputError, /, **fields: object
+    code: str, kind: type[TiebreakError] = InputError, /, *, place: str = "", **fields: object
 ) -> Iterator[pytest.ExceptionInfo[TiebreakError]]:
-    """Expect an error of this code, with these fields among others."""
+    """Expect an error of this code, with these fields among others; some field names a place."""
     with pytest.raises(kind) as caught:
         yield caught
     error = caught.value
     assert has(error, code, fields), f"{error.code} {error.fields}: {error}"
+    assert place in " ".join(map(str, error.fields.values())), error.fields
 
 
 @contextmanager

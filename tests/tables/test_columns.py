@@ -131,7 +131,7 @@ class TestOverride:
         assert "Did you mean 'my item'?" in str(caught.value)
 
     def test_a_wrong_role_is_refused(self) -> None:
-        with pytest.raises(OptionError, match=r"'task', 'worker', 'label'; got 'item'"):
+        with refused("wrong-value", OptionError, name="columns: the key", value="'item'"):
             read_responses(_crowd("task", "worker", "label"), columns={"item": "task"})
 
 
@@ -181,7 +181,7 @@ class TestMissing:
 
 @pytest.mark.parametrize("name", ["truth", "gold", "ground_truth", "Gold Label", "target"])
 def test_gold_has_names_of_its_own(name: str) -> None:
-    with pytest.warns(InputNote, match=f"'{name}' as label"):
+    with noted("columns-read-as", pairs=[(name, "label")]):
         assert read_gold({"task": ["a"], name: ["x"]}).to_dict() == {"a": "x"}
     with refused("column-missing", ResponseError, missing=["label"]):
         read_responses({"task": ["a"], "worker": ["w"], name: ["x"]})
@@ -198,7 +198,7 @@ def test_gold_has_names_of_its_own(name: str) -> None:
     ],
 )
 def test_links_have_names_of_their_own(left: str, right: str, link: str) -> None:
-    with pytest.warns(InputNote, match=f"'{left}' as left, '{right}' as right, '{link}' as link"):
+    with noted("columns-read-as", pairs=[(left, "left"), (right, "right"), (link, "link")]):
         links = read_links({left: ["p"], right: ["q"], link: ["must"]})
     assert links.pairs() == [("p", "q", "must")]
 
@@ -206,7 +206,7 @@ def test_links_have_names_of_their_own(left: str, right: str, link: str) -> None
 @pytest.mark.parametrize("name", ["source", "by"])
 def test_who_may_be_called_otherwise(name: str) -> None:
     table = {"left": ["p"], "right": ["q"], "link": ["must"], name: ["ann"]}
-    with pytest.warns(InputNote, match=f"'{name}' as who"):
+    with noted("columns-read-as", pairs=[(name, "who")]):
         links = read_links(table)
     assert links.sources is not None
     assert list(links.sources) == ["ann"]

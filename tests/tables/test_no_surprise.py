@@ -56,7 +56,7 @@ def test_ordered_categories_keep_their_order_and_the_unused(kind: str) -> None:
     assert read.label_of_each().tolist() == [2, 0]
     model = tb.MajorityVote().fit(frame)
     assert model.labels_.best() == {"a": "high", "b": "low"}
-    with pytest.warns(tb.InputNote, match="top"):
+    with noted("classes-of-gold"):
         wider = tb.VariationalBayes().fit(frame, gold={"a": "top"})
     assert list(wider.classes_) == [*order, "top"]
 

@@ -16,7 +16,7 @@ from tables.crowd import HARD_IDS, all_of
 from tables.said import refused
 
 from tiebreak.data import Responses, building
-from tiebreak.errors import FileError, InputError, InputNote, ResponseError
+from tiebreak.errors import FileError, InputNote
 from tiebreak.tables import plain, read_responses
 
 BLOCK = 256  # bytes of CSV in a piece
@@ -99,7 +99,9 @@ class TestParquet:
         tasks = ["a"] * 20
         tasks[3], tasks[17] = None, ""  # type: ignore[call-overload]
         path = write(tmp_path / "r.parquet", table_of(20, task=tasks))
-        with pytest.raises(ResponseError, match=r"2 rows have no task id \(.*row 4; .*row 18\)"):
+        with refused(
+            "no-id-in-row", role="task", n=2, places=[f"{path}, row 4", f"{path}, row 18"]
+        ):
             read_responses(path)
 
     def test_a_broken_piece_is_told(self, tmp_path: Path) -> None:
@@ -143,20 +145,22 @@ class TestCsv:
         assert all_of(read_responses(path)) == all_of(at_once(table))
 
     @pytest.mark.parametrize(
-        ("row", "told"),
+        ("row", "code"),
         [
-            (b"a,b\n", r"r.csv, line 102: expected 3 columns, got 2"),
-            (b"a,b,\xff\n", r"r.csv, line 102: byte 0xff at offset .* is not UTF-8"),
-            (b'a,b,"c\n', r"r.csv, line 102: a quote is opened that is never closed"),
-            (b",b,c\n", r"1 row has no task id \(.*r.csv, line 102\)"),
+            (b"a,b\n", "ragged-row"),
+            (b"a,b,\xff\n", "not-utf-8"),
+            (b'a,b,"c\n', "quote-unclosed"),
         ],
     )
     def test_what_is_wrong_in_a_later_piece_is_told_with_its_line(
-        self, tmp_path: Path, row: bytes, told: str
+        self, tmp_path: Path, row: bytes, code: str
     ) -> None:
         path = tmp_path / "r.csv"
         path.write_bytes(b"task,worker,label\n" + b"task,worker,label\n" * 100 + row)
-        with pytest.raises(InputError, match=told):
+        with refused(code, line=102):
+            read_responses(path)
+        path.write_bytes(path.read_bytes().removesuffix(row) + b",b,c\n")
+        with refused("no-id-in-row", place="r.csv, line 102"):
             read_responses(path)
 
     def test_a_header_alone_is_told(self, tmp_path: Path) -> None:
@@ -168,9 +172,9 @@ class TestCsv:
     def test_what_was_dropped_is_told_once_for_all_pieces(self, tmp_path: Path) -> None:
         path = tmp_path / "r.csv"
         path.write_text("task,worker,label\n" + "".join(f"t{i},w,\nt{i},w,x\n" for i in range(90)))
-        with pytest.warns(InputNote, match="90 rows have an empty label") as told:
+        with pytest.warns(InputNote) as told:
             assert read_responses(path).n_responses == 90
-        assert len(told) == 1
+        assert [each.message.fields["n"] for each in told] == [90]
 
 
 @given(

@@ -92,7 +92,7 @@ def test_nothing_is_one() -> None:
 def test_what_is_not_above_0_is_refused_with_its_line(tmp_path: Path, wrong: str) -> None:
     path = tmp_path / "r.csv"
     path.write_text(f"task,worker,label,weight\na,ann,x,1\na,bob,x,{wrong}\n")
-    with pytest.raises(tb.errors.ResponseError, match=r"r\.csv, line 3: the weight is '"):
+    with refused("bad-weight-in-row", where=f"{path}, line 3", value=wrong):
         read(path)
 
 
@@ -177,5 +177,5 @@ def _mass(responses: Responses) -> dict[Any, list[float]]:
 
 
 def test_a_weight_per_response_is_needed() -> None:
-    with pytest.raises(tb.errors.ResponseError, match="2 responses, but 1 weights"):
+    with refused("unequal-weights", n_responses=2, n=1):
         Responses.from_columns(["a", "b"], ["w", "w"], ["x", "y"], weight=[1.0])

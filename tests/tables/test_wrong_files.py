@@ -37,9 +37,8 @@ class TestPath:
 
     def test_a_missing_file_without_a_likely_neighbour(self, tmp_path: Path) -> None:
         _file(tmp_path, HEADER, "z.txt")
-        with pytest.raises(FileError, match="There is no file") as caught:
+        with refused("file-missing", FileError, meant=None):
             read_responses(str(tmp_path / "responses.csv"))
-        assert "Did you mean" not in str(caught.value)
 
     @pytest.mark.parametrize(
         ("missing", "there", "meant"),
@@ -57,10 +56,8 @@ class TestPath:
     ) -> None:
         for name in there:
             (tmp_path / name).write_text("task,worker,label\n")
-        with pytest.raises(FileError) as caught:
+        with refused("file-missing", FileError, meant=meant and tmp_path / meant):
             read_responses(tmp_path / missing)
-        hint = "Did you mean" if meant is None else f"Did you mean {tmp_path / meant}?"
-        assert (hint in str(caught.value)) is (meant is not None)
 
     def test_a_missing_folder_is_said(self, tmp_path: Path) -> None:
         with refused("file-missing", FileError):
@@ -180,16 +177,18 @@ class TestEncoding:
 
 
 @pytest.mark.parametrize(
-    ("start", "message"),
+    ("start", "code", "what"),
     [
-        (b"\xff\xfet\0a", "begins as UTF-16 text, but is none at offset 4"),
-        (b"PK\x03\x04....", "is an Excel workbook or a zip archive.*Save the table as CSV"),
-        (b"ARROW1\0\0", "is an Arrow .* file.*Parquet"),
-        (b"\x28\xb5\x2f\xfd...", "is compressed with zstd.*Unpack it"),
+        (b"\xff\xfet\0a", "utf-16-broken", "r"),
+        (b"PK\x03\x04....", "foreign-file", "an Excel workbook"),
+        (b"ARROW1\0\0", "foreign-file", "an Arrow"),
+        (b"\x28\xb5\x2f\xfd...", "foreign-file", "zstd"),
     ],
 )
-def test_files_of_another_kind_are_recognised(tmp_path: Path, start: bytes, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_files_of_another_kind_are_recognised(
+    tmp_path: Path, start: bytes, code: str, what: str
+) -> None:
+    with refused(code, place=what):
         read_responses(_file(tmp_path, start, "responses.csv"))
 
 
