@@ -275,8 +275,8 @@ def test_messages_name_the_file_and_the_line(tmp_path: Path) -> None:
     with pytest.warns(InputNote), refused("bad-weight-in-row", place="p2.csv, line 3"):
         tb.read_responses([tmp_path / "p1.csv", tmp_path / "p2.csv", tmp_path / "p3.csv"])
     write(tmp_path, {"p2.csv": header + "c,ann,x,1\nd,ann\n"})
-    place = {"file": str(tmp_path / "p2.csv"), "line": 3}
-    with pytest.warns(InputNote), refused("ragged-row", **place, expected=4, n=2):
+    path = str(tmp_path / "p2.csv")
+    with pytest.warns(InputNote), refused("ragged-row", file=path, line=3, expected=4, n=2):
         tb.read_responses(tmp_path / "p*.csv")
 
 
