@@ -187,9 +187,9 @@ def write(story: Story, folder: Path) -> list[Path]:
     paths = {name: folder / f"{name}.csv" for name in FILES}
     texts = {"task": list(crowd.gold.tasks), "text": [text for _, text in MESSAGES]}
     tables.write_table(paths["texts"], texts)
-    tables.write_responses(paths["responses"], crowd.responses)
-    tables.write_links(paths["links"], story.links)
-    tables.write_gold(paths["gold"], crowd.gold)
+    crowd.responses.write(paths["responses"])
+    story.links.write(paths["links"])
+    crowd.gold.write(paths["gold"])
     tables.write_labels(paths["labels"], model.labels_, vote=vote_of_each(crowd.responses))
     tables.write_workers(paths["workers"], model)
     report = folder / "report.html"

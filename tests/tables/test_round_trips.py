@@ -24,9 +24,7 @@ from tiebreak.tables import (
     read_labels,
     read_links,
     read_responses,
-    write_gold,
     write_labels,
-    write_links,
     write_responses,
     write_table,
 )
@@ -64,7 +62,7 @@ def test_responses_come_back_equal(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_gold_comes_back_equal(tmp_path: Path, name: str) -> None:
     gold = read_gold(dict(zip(HARD_IDS, reversed(HARD_IDS), strict=True)))
-    write_gold(tmp_path / name, gold)
+    gold.write(tmp_path / name)
     assert gold_of(read_gold(tmp_path / name)) == gold_of(gold)
 
 
@@ -75,7 +73,7 @@ def test_links_come_back_equal(tmp_path: Path, name: str, weights: Any, who: Any
     must = np.array([True, False, True, False])
     weight = None if weights is None else np.array(weights)
     links = Links.from_columns(HARD_IDS[:4], HARD_IDS[4:8], must, weight, who)
-    write_links(tmp_path / name, links)
+    links.write(tmp_path / name)
     assert links_of(read_links(tmp_path / name)) == links_of(links)
 
 

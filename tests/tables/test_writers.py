@@ -24,7 +24,6 @@ from tiebreak.errors import FileError, OptionError
 from tiebreak.tables import (
     read_gold,
     read_labels,
-    write_gold,
     write_labels,
     write_table,
     write_workers,
@@ -181,7 +180,7 @@ class TestTarget:
         path = tmp_path / "t.csv"
         path.write_text(TEXT)
         gold = read_gold(path)
-        write_gold(path, gold)
+        gold.write(path)
         assert path.read_text() == TEXT
 
     def test_a_given_format_wins_over_the_name(self, tmp_path: Path) -> None:

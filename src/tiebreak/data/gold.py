@@ -107,9 +107,10 @@ class Gold:
 
     def write(self, target: Any, *, format: str | None = None) -> None:
         """Write task and label to a file, by its name CSV, TSV, JSON or Parquet."""
-        from tiebreak.tables import write_gold
+        from tiebreak.tables import write_table
 
-        write_gold(target, self, format=format)
+        columns = {"task": self.tasks.values, "label": self.classes.take(self.label).values}
+        write_table(target, columns, format=format)
 
     def on(self, tasks: Ids, classes: Ids) -> GoldCodes:
         """Translate into the codes of a crowd that has these tasks and classes.

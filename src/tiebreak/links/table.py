@@ -180,9 +180,9 @@ class Links:
 
     def write(self, target: Any, *, format: str | None = None) -> None:
         """Write left, right, link, weight and who to a file: CSV, TSV, JSON or Parquet."""
-        from tiebreak.tables import write_links
+        from tiebreak.tables import write_table
 
-        write_links(target, self, format=format)
+        write_table(target, self.columns(), format=format)
 
     @classmethod
     @checks(rows=SEVERAL)

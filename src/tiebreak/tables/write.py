@@ -27,11 +27,9 @@ import numpy.typing as npt
 
 from tiebreak.arguments import FLAG, MAPPING, PATH, TEXT, checks, having, optional
 from tiebreak.data import Responses, ids
-from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Column, Ids, is_missing
 from tiebreak.data.labels import Labels
 from tiebreak.errors import FileError, InputError, OptionError
-from tiebreak.links import Links
 from tiebreak.tables.source import checked_format, format_of_name, is_packed
 from tiebreak.tables.table import half_character
 
@@ -118,19 +116,6 @@ def write_workers(
         "probability": confusion.ravel(),
         "responses": counts[worker, answer],
     }
-    write_table(target, columns, format=format)
-
-
-@checks(links=Links)
-def write_links(target: Target, links: Links, *, format: str | None = None) -> None:
-    """Write left, right, link (must or cannot), and weight and who where links have them."""
-    write_table(target, links.columns(), format=format)
-
-
-@checks(gold=Gold)
-def write_gold(target: Target, gold: Gold, *, format: str | None = None) -> None:
-    """Write task and label of every known task."""
-    columns = {"task": gold.tasks.values, "label": gold.classes.take(gold.label).values}
     write_table(target, columns, format=format)
 
 
