@@ -17,15 +17,15 @@ import numpy as np
 
 from tiebreak._version import __version__
 from tiebreak.arguments import PATH, checks
-from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import CrowdModel
+from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.life import messages  # noqa: F401  # registered
-from tiebreak.life.records import Decoder, Recorder, require_numbers
+from tiebreak.life.records import Recorder, decoded
 from tiebreak.life.update import drop_responses, require_keep
 from tiebreak.links import Links
 from tiebreak.options import check_common
@@ -202,24 +202,23 @@ def _kept_names(model: Estimator) -> list[str]:
 
 def _decode(content: FolderContent) -> Estimator:
     about = content.about
-    decoder = Decoder(content.arrays, content.ids)
-    options = {name: decoder.decode(value) for name, value in about["options"].items()}
+    given = content.arrays, content.ids
+    options = {name: decoded(value, *given) for name, value in about["options"].items()}
     name = about["estimator"]
     if name not in ESTIMATORS:
         raise ValueError(f"it holds a {name}, which is none of ours")
     home = importlib.import_module(f"tiebreak.{ESTIMATORS[name]}")
     model: Estimator = getattr(home, name)(**options)
     check_common(model.get_params())
-    crowd: Responses = decoder.decode(about["responses"])
-    model.responses_ = crowd
+    model.responses_ = decoded(about["responses"], *given)
     known = _result_names(type(model))
     for name, value in about["results"].items():
         if name not in known:
             raise ValueError(f"{name} is no result of {type(model).__name__}")
-        setattr(model, name, decoder.decode(value))
-    _check_shapes(model)
+        setattr(model, name, decoded(value, *given))
+    _check(model)
     model._stream_notes = dict(about["stream"])
-    model._batches = tuple(about.get("batches", ()))  # files of earlier versions have none
+    model._batches = tuple(about["batches"])
     return model
 
 
@@ -229,68 +228,125 @@ def _result_names(kind: type[Estimator]) -> set[str]:
     return {name for name in declared if name.endswith("_")} | set(INNER)
 
 
-def _check_shapes(model: Estimator) -> None:
-    """Refuse arrays that do not fit each other: compiled code would trust them blindly."""
+# What a file says may be crafted, and compiled code trusts codes blindly: refuse with ValueError.
+
+
+def _floats(what: str, array: Any, *shape: int, finite: bool = True) -> None:
+    """Refuse what is not an array of floats of this shape."""
+    is_one = isinstance(array, np.ndarray) and array.dtype == np.float64
+    if not is_one or array.shape != shape or (finite and not np.isfinite(array).all()):
+        raise ValueError(f"{what} is not an array of finite numbers of shape {shape}")
+
+
+def _codes(what: str, codes: Any, n: int, end: int = 2**63 - 1, first: int = 0) -> None:
+    """Refuse what is not n whole numbers from `first` on and below `end`."""
+    if not isinstance(codes, np.ndarray) or codes.shape != (n,) or codes.dtype.kind not in "iu":
+        raise ValueError(f"{what} is not {n} whole numbers")
+    if n and (codes.min() < first or codes.max() >= end):
+        raise ValueError(f"{what} has codes outside {first} to {end - 1}")
+
+
+def _mask(what: str, mask: Any, n: int) -> None:
+    if not isinstance(mask, np.ndarray) or mask.shape != (n,) or mask.dtype != bool:
+        raise ValueError(f"{what} is not an array of {n} yes or no")
+
+
+def _check(model: Any) -> None:
+    """Refuse arrays that do not fit each other."""
+    has = vars(model).get
     crowd = model.responses_
     n_tasks, n_workers, n_classes = crowd.n_tasks, crowd.n_workers, crowd.n_classes
+    if not array_folder.fits(crowd.start, crowd.code, n_tasks, n_workers, n_classes):
+        raise ValueError("its responses do not fit its ids")
+    if crowd.weight is not None:
+        _floats("the weight of responses", crowd.weight, len(crowd.code))
     for name in ("tasks", "workers", "classes"):
         own, theirs = getattr(model, f"{name}_"), getattr(crowd, name)
-        if own is not theirs and list(own) != list(theirs):
+        if own is not theirs and own != theirs:
             raise ValueError(f"{name}_ are not those of its responses")
     for name, kind in (("gold_", Gold), ("links_", Links), ("labels_", Labels)):
         if not isinstance(getattr(model, name), kind | None):
             raise ValueError(f"{name} is no {kind.__name__}")
-    require_numbers("probabilities_", model.probabilities_, (n_tasks, n_classes))
-    require_numbers("confusion_", model.confusion_, (n_workers, n_classes, n_classes))
-    require_numbers("class_prior_", model.class_prior_, (n_classes,))
-    if len(model.labels_) != n_tasks or len(model.labels_.classes) != n_classes:
+    if model.gold_ is not None:
+        _codes("the label of gold", model.gold_.label, len(model.gold_.tasks), n_classes)
+        _codes("row of gold", model.gold_.row, len(model.gold_.tasks))
+    doubtful = has("doubtful_links_")
+    if doubtful is not None:
+        _floats("probability of doubtful links", doubtful.probability, len(doubtful.links))
+    for links in (model.links_, model.violations_, None if doubtful is None else doubtful.links):
+        if links is not None:
+            _check_links(links)
+    _floats("probabilities_", model.probabilities_, n_tasks, n_classes)
+    _floats("confusion_", model.confusion_, n_workers, n_classes, n_classes)
+    _floats("class_prior_", model.class_prior_, n_classes)
+    labels = model.labels_
+    _codes("the label of tasks", labels.label, n_tasks, n_classes)
+    if (len(labels.tasks), len(labels.classes)) != (n_tasks, n_classes):
         raise ValueError("its labels do not fit its responses")
+    if labels.probability is not None:
+        _floats("the probability of labels", labels.probability, n_tasks)
+    if labels.probabilities is not None:
+        _floats("probabilities", labels.probabilities, n_tasks, n_classes, finite=False)
     n_states = n_classes
-    state = vars(model).get("_state")
+    state = has("_state")
     if state is not None:
         n_states = state.q.shape[1]
-        require_numbers("q", state.q, (n_tasks, n_states))
-        fitted: Any = model
-        for parameters in (state.parameters, fitted._plain):
-            given = parameters, n_workers, n_classes, n_states
-            _check_crowd_model(fitted._crowd_model, *given)
-    for opinion in vars(model).get("_opinions", ()):
-        if opinion.model is not None:
-            _check_crowd_model(opinion.model, opinion.parameters, n_workers, n_classes, n_classes)
-    carried = getattr(model, "_carried", None)
-    if carried is not None:
-        require_numbers("counts", carried.counts, (n_workers * n_classes, n_states))
-        require_numbers("counts of tasks", carried.totals, (n_states,))
-        require_numbers("dropped responses", carried.n_dropped, (n_tasks,))
-    by_worker = (n_workers,)
-    stage = vars(model).get("_gold_stage")
-    n_ridges = 0 if stage is None else len(stage.share)
-    heard = [each for each in vars(model).get("_opinions", ()) if each.model is not None]
-    of_stage = {
-        "share": (n_ridges,),
-        "of_opinions": (n_ridges, 1 + len(heard)),
-        "of_best": (n_ridges,),
-        "of_workers": (n_ridges, n_workers),
-        "of_classes": (n_ridges, n_classes),
-        "variance": (n_ridges, n_workers),
-    }
-    moments = {
-        **dict.fromkeys(("accuracy", "accuracy_square"), by_worker),
-        **dict.fromkeys(("confusion", "confusion_square"), model.confusion_.shape),
-        "class_prior": (n_classes,),
-    }
-    own = model if stage is not None else None
-    of_own = {"weights_": by_worker, "weight_intervals_": (n_workers, 2)}
-    best = None if stage is None else stage.best
-    for holder, expected in (
-        (own, of_own),
-        (stage, of_stage),
-        (best, {"right": by_worker, "wrong": by_worker}),
-        (vars(model).get("moments_"), moments),
-    ):
-        for name, shape in expected.items():
-            if holder is not None:
-                require_numbers(name, getattr(holder, name), shape)
+        _floats("q", state.q, n_tasks, n_states)
+        _check_kinds(has("_communities"))
+        for parameters in (state.parameters, model._plain):
+            _check_crowd_model(model._crowd_model, parameters, n_workers, n_classes, n_states)
+    heard = [each for each in has("_opinions", ()) if each.model is not None]
+    for each in heard:
+        _check_crowd_model(each.model, each.parameters, n_workers, n_classes, n_classes)
+    if has("_carried") is not None:
+        counts, totals, n_dropped = model._carried
+        _floats("counts", counts, n_workers * n_classes, n_states)
+        _floats("counts of tasks", totals, n_states)
+        _floats("dropped responses", n_dropped, n_tasks)
+    stage = has("_gold_stage")
+    if stage is not None:
+        n_ridges = len(stage.share)
+        for name, *shape in (
+            ("share",),
+            ("of_opinions", 1 + len(heard)),
+            ("of_best",),
+            ("of_workers", n_workers),
+            ("of_classes", n_classes),
+            ("variance", n_workers),
+        ):
+            _floats(name, getattr(stage, name), n_ridges, *shape)
+        _floats("weights_", model.weights_, n_workers)
+        _floats("weight_intervals_", model.weight_intervals_, n_workers, 2)
+        if stage.best is not None:
+            _floats("right", stage.best.right, n_workers)
+            _floats("wrong", stage.best.wrong, n_workers)
+    moments = has("moments_")
+    if moments is not None:
+        for name in ("accuracy", "accuracy_square"):
+            _floats(name, getattr(moments, name), n_workers)
+        for name in ("confusion", "confusion_square"):
+            _floats(name, getattr(moments, name), n_workers, n_classes, n_classes)
+        _floats("class_prior", moments.class_prior, n_classes)
+
+
+def _check_links(links: Links) -> None:
+    n = len(links.must)
+    _mask("must of links", links.must, n)
+    for ends in (links.left, links.right):
+        _codes("an end of links", ends, n, len(links.tasks))
+    _codes("row of links", links.row, n)
+    if links.weight is not None:
+        _floats("the weight of links", links.weight, n, finite=False)
+    if links.who is not None:
+        _codes("who of links", links.who, n, len(links.sources or ()), first=-1)
+    if links.duplicate is not None:
+        _mask("duplicate of links", links.duplicate, n)
+
+
+def _check_kinds(workers: Any) -> None:
+    if isinstance(workers, Kinds):
+        _floats("the priors of kinds", workers.priors, *workers.priors.shape)
+        _floats("the weight of kinds", workers.weight, len(workers.priors))
 
 
 def _check_crowd_model(
@@ -300,12 +356,14 @@ def _check_crowd_model(
     workers = model.workers
     if (workers.n_workers, workers.n_classes, workers.n_states) != (n_workers, n_classes, n_states):
         raise ValueError("its worker model does not fit its workers")
+    _check_kinds(workers)
     alpha, beta = parameters
-    if np.broadcast_shapes(workers.prior.shape, beta.shape) != beta.shape:
+    prior = workers.prior
+    if np.broadcast_shapes(prior.shape, beta.shape) != beta.shape:
         raise ValueError("the prior of its workers does not fit what is believed of them")
-    require_numbers("what is believed of workers", beta, (n_workers, *beta.shape[1:]))
-    require_numbers("what is believed of classes", alpha, (n_states,))
-    require_numbers("the prior of workers", workers.prior, workers.prior.shape)
-    of_new = (1, *workers.prior.shape[1:])
-    require_numbers("the prior of new workers", workers.prior_of_new, of_new)
-    require_numbers("the prior of classes", model.states.prior, (n_states,))
+    _floats("what is believed of workers", beta, n_workers, *beta.shape[1:])
+    _floats("what is believed of classes", alpha, n_states)
+    _floats("the prior of workers", prior, *prior.shape)
+    _floats("the prior of new workers", workers.prior_of_new, 1, *prior.shape[1:])
+    _floats("the prior of classes", model.states.of_class, n_classes)
+    _floats("the prior of states", model.states.prior, n_states)

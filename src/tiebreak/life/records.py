@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,11 +30,9 @@ from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, ErrorRate
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import CrowdModel, Workers
-from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.life.update import Carried
 from tiebreak.links import Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
-from tiebreak.tables.array_folder import fits
 from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {
@@ -121,38 +119,31 @@ class Recorder:
         return own
 
 
-class Decoder:
-    """Puts values together again."""
+def decoded(plain: Any, arrays: Mapping[str, Any], ids: Mapping[str, Ids]) -> Any:
+    """Return the value of what `Recorder.encode` returned; else ValueError or KeyError."""
 
-    def __init__(self, arrays: dict[str, npt.NDArray[Any]], ids: dict[str, Ids]) -> None:
-        self._arrays = arrays
-        self._ids = ids
-
-    def decode(self, plain: Any) -> Any:
-        """Return the value of what `Recorder.encode` returned; else ValueError or KeyError."""
+    def decode(plain: Any) -> Any:
         if not isinstance(plain, dict):
             return plain
         if "is" in plain:
             record = record_named(plain["is"])
             known = set(_fields(record))
-            parts = {name: self.decode(v) for name, v in plain["fields"].items() if name in known}
-            made = record(**parts)
-            if record in CHECKS:
-                CHECKS[record](made)
-            return made
-        if "array" in plain:
-            return self._arrays[plain["array"]]
-        if "ids" in plain:
-            return self._ids[plain["ids"]]
-        if "source" in plain:
-            return Source(plain["source"])
-        if "pairs" in plain:
-            return {self.decode(key): self.decode(value) for key, value in plain["pairs"]}
-        if "list" in plain:
-            return [self.decode(each) for each in plain["list"]]
-        if "tuple" in plain:
-            return tuple(self.decode(each) for each in plain["tuple"])
-        raise ValueError(f"unknown entry {sorted(plain)}")
+            return record(**{k: decode(v) for k, v in plain["fields"].items() if k in known})
+        ((kind, content),) = plain.items()
+        if kind == "array":
+            return arrays[content]
+        if kind == "ids":
+            return ids[content]
+        if kind == "source":
+            return Source(content)
+        if kind == "pairs":
+            return {decode(key): decode(value) for key, value in content}
+        if kind in ("list", "tuple"):
+            values = [decode(each) for each in content]
+            return values if kind == "list" else tuple(values)
+        raise ValueError(f"unknown entry {kind}")
+
+    return decode(plain)
 
 
 def _fields(record: type[Any]) -> tuple[str, ...]:
@@ -160,87 +151,3 @@ def _fields(record: type[Any]) -> tuple[str, ...]:
         return tuple(each.name for each in dataclasses.fields(record) if each.init)
     fields: tuple[str, ...] = record._fields
     return fields
-
-
-# What a file says may be crafted, and compiled code trusts codes blindly: refuse with ValueError.
-
-
-def require_codes(what: str, codes: Any, n: int, end: int, first: int = 0) -> None:
-    """Refuse what is not n whole numbers from `first` on and below `end`."""
-    if not isinstance(codes, np.ndarray) or codes.shape != (n,) or codes.dtype.kind not in "iu":
-        raise ValueError(f"{what} is not {n} whole numbers")
-    if n and (codes.min() < first or codes.max() >= end):
-        raise ValueError(f"{what} has codes outside {first} to {end - 1}")
-
-
-def require_numbers(what: str, array: Any, shape: tuple[int, ...], *, finite: bool = True) -> None:
-    """Refuse what is not an array of floats of this shape, and finite."""
-    is_one = isinstance(array, np.ndarray) and array.dtype == np.float64
-    if not is_one or array.shape != shape or (finite and not np.isfinite(array).all()):
-        raise ValueError(f"{what} is not an array of finite numbers of shape {shape}")
-
-
-def _require_mask(what: str, mask: Any, n: int) -> None:
-    if not isinstance(mask, np.ndarray) or mask.shape != (n,) or mask.dtype != bool:
-        raise ValueError(f"{what} is not an array of {n} yes or no")
-
-
-def _check_responses(made: Responses) -> None:
-    if not fits(made.start, made.code, made.n_tasks, made.n_workers, made.n_classes):
-        raise ValueError("its responses do not fit its ids")
-    if made.weight is not None:
-        require_numbers("the weight of responses", made.weight, made.code.shape)
-
-
-def _check_links(made: Links) -> None:
-    n = len(made.must)
-    _require_mask("must of links", made.must, n)
-    for ends in (made.left, made.right):
-        require_codes("an end of links", ends, n, len(made.tasks))
-    require_codes("row of links", made.row, n, np.iinfo(np.int64).max)
-    if made.weight is not None:
-        require_numbers("the weight of links", made.weight, (n,), finite=False)
-    if made.who is not None:
-        require_codes("who of links", made.who, n, len(made.sources or ()), first=-1)
-    if made.duplicate is not None:
-        _require_mask("duplicate of links", made.duplicate, n)
-
-
-def _check_gold(made: Gold) -> None:
-    n = len(made.tasks)
-    require_codes("the label of gold", made.label, n, len(made.classes))
-    require_codes("row of gold", made.row, n, np.iinfo(np.int64).max)
-
-
-def _check_labels(made: Labels) -> None:
-    n = len(made.tasks)
-    require_codes("the label of tasks", made.label, n, len(made.classes))
-    if made.probability is not None:
-        require_numbers("the probability of labels", made.probability, (n,))
-    if made.probabilities is not None:
-        shape = (n, len(made.classes))
-        require_numbers("probabilities", made.probabilities, shape, finite=False)
-
-
-def _check_doubtful(made: DoubtfulLinks) -> None:
-    require_numbers("probability of doubtful links", made.probability, (len(made.links),))
-
-
-def _check_kinds(made: Kinds) -> None:
-    require_numbers("the priors of kinds", made.priors, made.priors.shape)
-    require_numbers("the weight of kinds", made.weight, made.priors.shape[:1])
-
-
-def _check_classes(made: ClassPrior) -> None:
-    require_numbers("the prior of classes", made.of_class, made.of_class.shape)
-
-
-CHECKS: dict[type[Any], Callable[[Any], None]] = {
-    Responses: _check_responses,
-    Links: _check_links,
-    Gold: _check_gold,
-    Labels: _check_labels,
-    DoubtfulLinks: _check_doubtful,
-    Kinds: _check_kinds,
-    ClassPrior: _check_classes,
-}
