@@ -147,7 +147,7 @@ CALLS: dict[str, Call] = {
     ),
     "judges.self_preferences": (
         tb.judges.self_preferences,
-        {"responses": CROWD, "systems": SYSTEMS, "accepts": "yes", "random_state": 0},
+        {"responses": CROWD, "systems": SYSTEMS, "accepts": "yes"},
     ),
     "judges.estimate_rates": (
         tb.judges.estimate_rates,

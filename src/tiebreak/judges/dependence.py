@@ -28,7 +28,6 @@ from tiebreak import tables, templating
 from tiebreak.arguments import FITTED, checks
 from tiebreak.data.runs import plurality
 from tiebreak.errors import InputError
-from tiebreak.inference.known import deal
 from tiebreak.judges.agreement import COPIED, LEAST_ERRORS, by_worker
 from tiebreak.judges.known import LEVEL, GoldTable
 from tiebreak.kernels.layout import Codes, Floats, Offsets
@@ -95,8 +94,7 @@ class Residuals:
         if n < 3:
             return -1.0, 1.0
         m = min(n, MOST_GROUPS)
-        place = np.cumsum(self.n_of_task > 0) - 1
-        group = deal(np.argsort(np.random.default_rng(0).permutation(n)), m)[place[self.task]]
+        group = (np.cumsum(self.n_of_task > 0) % m)[self.task]
         left = []
         for out in range(m):
             rows = group != out

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import beta
+from scipy.stats import t as student
 
 from tiebreak import tables, templating
 from tiebreak.arguments import (
@@ -66,9 +67,7 @@ SURE = 0.95  # a sentence says yes or no from this probability on
 N_TASKS = 50  # to label
 EVEN = 0.5  # of them, drawn evenly; the others where the panel is unsure
 
-N_BOOTSTRAP = 300  # of self-preference
-LEAST_ANSWERS = 10  # of the own family and of others
-INTERVAL = (2.5, 97.5)
+LEAST_ANSWERS = 10  # of the own family and of others, for self-preference
 
 MAX_SHOWN = 20  # judges in the text; to_dict has all
 MAX_TO_LABEL = 60  # tasks that are named
@@ -291,9 +290,7 @@ def panel_report(
     gold = model.gold_ if gold is None else gold
     found: dict[str, Any] = {"n_tasks": responses.n_tasks, "workers": tuple(responses.workers)}
     if systems is not None:
-        found["self_preference"] = self_preferences(
-            responses, systems, accepts, random_state=random_state
-        )
+        found["self_preference"] = self_preferences(responses, systems, accepts)
     task, label = known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
         drawn = sample_tasks(model, n_to_label, random_state=random_state)
@@ -643,9 +640,9 @@ def sample_tasks(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) 
 # Families of judges
 
 
-@checks(responses=Responses, random_state=SEED)
+@checks(responses=Responses)
 def self_preferences(
-    responses: Responses, systems: Any, accepts: Hashable | None, *, random_state: int = 0
+    responses: Responses, systems: Any, accepts: Hashable | None
 ) -> tuple[SelfPreference, ...]:
     """Return how much more each judge accepts answers of its own family than other judges do.
 
@@ -672,7 +669,6 @@ def self_preferences(
     yes = by_worker(judged, values=weight * (judged.label_of_each() == accepted)).toarray()
     share = np.divide(yes, total, out=np.full(total.shape, np.nan), where=total > 0.0)
     families = {} if responses.runs is None else responses.runs.groups()
-    rng = np.random.default_rng(random_state)
     found = []
     for j, judge in enumerate(responses.workers):
         family = families.get(judge, str(judge))
@@ -685,13 +681,11 @@ def self_preferences(
         mine, theirs = np.flatnonzero(usable & own), np.flatnonzero(usable & ~own)
         if min(len(mine), len(theirs)) < LEAST_ANSWERS:
             continue
-        draws = [
-            gap[rng.choice(mine, len(mine))].mean() - gap[rng.choice(theirs, len(theirs))].mean()
-            for _ in range(N_BOOTSTRAP)
-        ]
-        low, high = np.percentile(draws, INTERVAL).tolist()
         preference = float(gap[mine].mean() - gap[theirs].mean())
-        found.append(SelfPreference(judge, family, len(mine), preference, (low, high)))
+        error = np.sqrt(sum(gap[each].var(ddof=1) / len(each) for each in (mine, theirs)))
+        half = float(student.ppf((1.0 + LEVEL) / 2.0, min(len(mine), len(theirs)) - 1) * error)
+        interval = (preference - half, preference + half)
+        found.append(SelfPreference(judge, family, len(mine), preference, interval))
     return tuple(sorted(found, key=lambda each: -each.preference))
 
 
