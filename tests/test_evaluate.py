@@ -39,7 +39,6 @@ def labels_of(tasks: str, classes: str, q: np.ndarray) -> Labels:
     """Labels with a probability of each class; the first of the likeliest is the label."""
     likeliest = [classes[k] for k in q.argmax(axis=1)]
     columns = {f"probability_{name}": q[:, k] for k, name in enumerate(classes)}
-    columns["probability"] = q.max(axis=1)
     return tb.read_labels({"task": list(tasks), "label": likeliest, **columns})
 
 
@@ -183,6 +182,12 @@ def test_calibration_needs_only_the_probability_of_the_label() -> None:
     assert evaluate.calibration_error(labels, gold) == pytest.approx(0.25)
     with refused(InputError, "labels-without-probability"):
         evaluate.calibration_error(plain_labels(a="x"), gold)
+
+
+def test_the_probability_of_the_label_is_one_of_all_classes() -> None:
+    labels = labels_of("ab", "xy", np.array([[0.75, 0.25], [0.25, 0.75]]))
+    assert labels.probability is None
+    assert evaluate.calibration_error(labels, {"a": "x", "b": "x"}) == pytest.approx(0.25)
 
 
 def test_wrong_options_are_refused_by_name() -> None:

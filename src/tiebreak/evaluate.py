@@ -309,12 +309,14 @@ def _scored(labels: Any, gold: Any, given: Any) -> tuple[Scored, tuple[Hashable,
     new = np.flatnonzero(code == MISSING)
     code[new] = len(found.classes) + np.arange(len(new), dtype=np.int32)
     classes = (*found.classes, *(known.classes[int(k)] for k in new))
-    q = found.probabilities
+    stated, q = found.probability, found.probabilities
+    if stated is None and q is not None:
+        stated = q[np.arange(len(q)), found.label]
     scored = Scored(
         truth=code[known.label[is_scored]],
         guess=found.label[row],
         n_classes=len(classes),
-        probability=None if found.probability is None else found.probability[row],
+        probability=None if stated is None else stated[row],
         probabilities=None if q is None else np.pad(q[row], ((0, 0), (0, len(new)))),
     )
     return scored, classes, int(asked.sum())
