@@ -10,8 +10,7 @@ import pytest
 from refusals import refused
 
 import tiebreak as tb
-from tiebreak.data import ids
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, ids
 
 
 @pytest.mark.parametrize(

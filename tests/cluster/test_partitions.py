@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from refusals import noted, refused
 
 import tiebreak as tb
-from tiebreak.data.ids import Ids, hash_ids
+from tiebreak.data import Ids, ids
 from tiebreak.errors import FileError, InputError, InputNote
 
 pytestmark = [  # told in tests of other things; tests of these notes ask for them by name
@@ -113,17 +113,17 @@ def test_tasks_whose_ids_interleave_are_not_spread(tmp_path: Path) -> None:
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=60))
 def test_hashes_depend_on_the_text_alone(names: list[str]) -> None:
-    found = hash_ids(Ids(pa.array(names, pa.string())))
-    alone = [int(hash_ids(Ids(pa.array([name], pa.string())))[0]) for name in names]
+    found = ids.hash_ids(Ids(pa.array(names, pa.string())))
+    alone = [int(ids.hash_ids(Ids(pa.array([name], pa.string())))[0]) for name in names]
     assert found.tolist() == alone
-    assert hash_ids(Ids(names)).tolist() == alone
+    assert ids.hash_ids(Ids(names)).tolist() == alone
     assert len(set(alone)) == len(names)
 
 
 def test_hashes_of_numbers_and_of_many_texts_differ() -> None:
-    numbers = hash_ids(Ids(pa.array(np.arange(-50_000, 50_000))))
+    numbers = ids.hash_ids(Ids(pa.array(np.arange(-50_000, 50_000))))
     assert len(np.unique(numbers)) == 100_000
-    texts = hash_ids(Ids(pa.array([f"task-{i}" for i in range(300_000)])))
+    texts = ids.hash_ids(Ids(pa.array([f"task-{i}" for i in range(300_000)])))
     assert len(np.unique(texts)) == 300_000
     share = np.bincount((texts % np.uint64(7)).astype(int)) / 300_000
     np.testing.assert_allclose(share, 1 / 7, atol=0.005)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 from tiebreak.inference import dirichlet
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import ClassPrior

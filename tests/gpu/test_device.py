@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 import tiebreak as tb
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 from tiebreak.kernels import reference
 from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.sweeper import CudaSweeper

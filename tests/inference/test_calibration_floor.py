@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.data.gold import GoldCodes
+from tiebreak.data import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
 from tiebreak.kernels.arrays import softmax

@@ -14,8 +14,7 @@ from refusals import noted, refused
 from scipy.special import digamma
 
 import tiebreak as tb
-from tiebreak.data.gold import GoldCodes
-from tiebreak.data.ids import Ids
+from tiebreak.data import GoldCodes, Ids
 from tiebreak.errors import OptionError
 from tiebreak.estimators import committee, gold_stage
 from tiebreak.estimators.likely_best import LikelyBest

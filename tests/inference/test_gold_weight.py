@@ -14,7 +14,7 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids
 from tiebreak.inference.known import Known
 
 CROWD = simulate.crowd(120, 6, 3, responses_per_task=4, random_state=2)

@@ -13,7 +13,7 @@ from oracles.bound import bound_terms
 from oracles.dawid_skene import objective as likelihood_of
 
 import tiebreak as tb
-from tiebreak.data.gold import GoldCodes
+from tiebreak.data import GoldCodes
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import OwnRows, mean_field

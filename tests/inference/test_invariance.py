@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.door import lay_out

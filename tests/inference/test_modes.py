@@ -18,8 +18,7 @@ from properties.test_bound import assert_never_falls
 from scipy.special import gammaln
 
 import tiebreak as tb
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import mean_field

@@ -14,8 +14,7 @@ from oracles.bound import bound_terms
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import door as rows_module
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb

@@ -20,7 +20,7 @@ from properties.test_bound import assert_never_falls, log_evidence
 from scipy.special import betaln, logsumexp, psi
 
 import tiebreak as tb
-from tiebreak.data.gold import GoldCodes
+from tiebreak.data import GoldCodes
 from tiebreak.inference import dirichlet
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 from tiebreak.inference import door as rows_module
 from tiebreak.inference.climb import FitState, Stopping, climb, start_alone
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links

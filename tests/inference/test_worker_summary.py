@@ -10,7 +10,7 @@ from refusals import refused
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids
 from tiebreak.inference import worker_intervals
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.worker_intervals import Cells, Entries, Votes, refine, respond

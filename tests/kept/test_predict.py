@@ -13,7 +13,7 @@ from kept.crowds import WORKER_MODELS, chance, chances, crowd, rows_of, shuffled
 from refusals import noted
 
 import tiebreak as tb
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids
 from tiebreak.errors import InputNote, LinkError, NotFittedError, OptionError
 from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions
 

@@ -7,7 +7,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from tiebreak.data.gold import GoldCodes
+from tiebreak.data import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
 from tiebreak.links.graph import LinkCodes

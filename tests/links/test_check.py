@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 from tables.said import noted, refused
 
-from tiebreak.data.gold import GoldCodes
-from tiebreak.data.ids import Ids
+from tiebreak.data import GoldCodes, Ids
 from tiebreak.errors import InputNote, LinkError, OptionError
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph

@@ -12,7 +12,7 @@ from kept.crowds import assert_equal, crowd, rows_of
 from tables.said import noted
 
 import tiebreak as tb
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids
 from tiebreak.errors import InputNote, LinkError
 from tiebreak.life.online import Stream
 from tiebreak.links import Links

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from links.graphs import GOLDEN, Rows, graphs
 from tables.said import noted, refused
 
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
+from tiebreak.data import Gold, Ids
 from tiebreak.errors import LinkError
 from tiebreak.links import Links
 from tiebreak.wording import Source

@@ -9,7 +9,7 @@ import pytest
 from tables.said import noted
 
 import tiebreak as tb
-from tiebreak.data.gold import Gold
+from tiebreak.data import Gold
 from tiebreak.errors import OptionError
 from tiebreak.links import Links
 

@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from tiebreak.data import Responses
-from tiebreak.data.gold import GoldCodes
-from tiebreak.data.ids import Ids
+from tiebreak.data import GoldCodes, Ids, Responses
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import POINT, ClassPrior
 from tiebreak.inference.door import lay_out

@@ -10,7 +10,7 @@ from oracles.bound import bound_terms
 from oracles.dawid_skene import objective
 from properties.strategies import Crowd, crowds, point_problem_of, problem_of
 
-from tiebreak.data.gold import GoldCodes
+from tiebreak.data import GoldCodes
 from tiebreak.inference.climb import FitState, Problem, Stopping, Sweeps, climb
 from tiebreak.inference.known import Known
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 
 Rows = list[tuple[int, int, str]]
 CROWDS = st.lists(

@@ -11,8 +11,7 @@ import pytest
 from refusals import noted
 
 import tiebreak as tb
-from tiebreak.data import Responses, runs
-from tiebreak.data.runs import Extras, weigh
+from tiebreak.data import Extras, Responses, runs, weigh
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 JURIES = os.environ.get("TIEBREAK_JURIES", "")

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.data import Responses
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
-from tiebreak.data.labels import Labels
+from tiebreak.data import Gold, Ids, Labels, Responses
 from tiebreak.links import Links
 
 ROWS = [

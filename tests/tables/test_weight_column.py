@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from tables.said import noted, refused
 
 import tiebreak as tb
-from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids, Responses
 
 ROWS = {
     "task": ["b", "a", "a", "b", "c"],

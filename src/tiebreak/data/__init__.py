@@ -1,6 +1,22 @@
 """Responses: who gave which label to which task. Gold, labels and the ids that name things."""
 
 from tiebreak.data.building import REPEATS, Builder, Repeats, read_weights
+from tiebreak.data.gold import Gold, GoldCodes
+from tiebreak.data.ids import Ids
+from tiebreak.data.labels import Labels
 from tiebreak.data.responses import Responses
+from tiebreak.data.runs import Extras, weigh
 
-__all__ = ["REPEATS", "Builder", "Repeats", "Responses", "read_weights"]
+__all__ = [
+    "REPEATS",
+    "Builder",
+    "Extras",
+    "Gold",
+    "GoldCodes",
+    "Ids",
+    "Labels",
+    "Repeats",
+    "Responses",
+    "read_weights",
+    "weigh",
+]
