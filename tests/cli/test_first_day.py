@@ -283,7 +283,7 @@ def test_times_of_mixed_types_stop_nobody() -> None:
     pandas = pytest.importorskip("pandas")
     columns = {"task": [1, 1], "worker": ["ann", "ann"], "label": ["x", "y"]}
     frame = pandas.DataFrame({**columns, "timestamp": pandas.Series([1.5, "noon"], dtype=object)})
-    with pytest.warns(InputNote, match="1 response repeats"):
+    with pytest.warns(InputNote):
         assert read_responses(frame).n_responses == 1
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli.running import code_of
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.estimators.committee import vote_of_each
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -110,11 +110,9 @@ def test_members_are_named(run: Run, crowd: simulate.Crowd) -> None:
     careful = tb.Auto(members=("votes", "first-step")).fit(crowd.responses)
     assert tb.read_labels("labels.csv").best() == careful.labels_.best()
     unknown = run(*arguments, "--set", "members=votes,best")
-    assert unknown.exit_code == 2
-    assert "'votes', 'first-step', 'even', 'kinds'" in unknown.stderr
+    assert (unknown.exit_code, code_of(unknown)) == (2, "wrong-value")
     other = run(*arguments, "--set", "members=votes", "--method", "ds")
-    assert other.exit_code == 2
-    assert "members" in other.stderr
+    assert (other.exit_code, code_of(other)) == (2, "unknown-setting")
 
 
 def test_an_option_of_one_method_chooses_it(run: Run, crowd: simulate.Crowd) -> None:
@@ -196,15 +194,14 @@ def test_trusted_workers_are_named_with_their_counts(run: Run, crowd: simulate.C
     result = run("fuse", "responses.csv", *options)
     assert result.exit_code == 0, result.stderr
     model = tb.VariationalBayes(trust={name: 50.0, other: 20.0}).fit("responses.csv")
-    vote = vote_of_each(crowd.responses)
-    model.labels_.write("expected.csv", probabilities=True, vote=vote)
-    assert Path("labels.csv").read_text() == Path("expected.csv").read_text()
+    written = tb.read_labels("labels.csv").probabilities
+    assert written is not None
+    assert np.allclose(written, model.probabilities_, atol=1e-12)
     wrong = run("fuse", "responses.csv", "--set", f"trust={name}=many")
-    assert wrong.exit_code == 2
-    assert "name=number" in wrong.stderr
+    assert (wrong.exit_code, code_of(wrong)) == (2, "numbers-expected")
     nobody = run("fuse", "responses.csv", "--set", "trust=nobody")
     assert nobody.exit_code == 2
-    assert "'nobody', who gave no response" in nobody.stderr
+    assert "'nobody'" in nobody.stderr
 
 
 def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> None:
@@ -230,13 +227,11 @@ def test_links_that_look_wrong_are_written(run: Run, crowd: simulate.Crowd) -> N
     words = zip(columns["left"], columns["right"], columns["link"], strict=True)
     assert [tuple(row[:3]) for row in rows] == [tuple(map(str, row)) for row in words]
     assert [float(row[3]) for row in rows] == pytest.approx(found.probability.tolist())
-    assert f"{len(found)} links more likely wrong than right" in result.stderr
 
 
 def test_doubtful_links_need_links(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--doubtful", "wrong.csv")
-    assert result.exit_code == 2
-    assert "--doubtful needs --links" in result.stderr
+    assert (result.exit_code, code_of(result)) == (2, "option-needs")
     assert not Path("wrong.csv").exists()
 
 
@@ -318,8 +313,7 @@ def test_a_worker_summary_has_a_row_for_each_worker(run: Run, crowd: simulate.Cr
 
 def test_majority_vote_has_no_worker_summary(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--method", "mv", "--worker-summary", "w.csv")
-    assert result.exit_code == 2
-    assert "does not model workers" in result.output
+    assert (result.exit_code, code_of(result)) == (2, "method-without-workers")
     assert not Path("w.csv").exists()
 
 
@@ -344,9 +338,7 @@ def test_decisions_stand_beside_labels(run: Run, crowd: simulate.Crowd, write: W
     assert summary["accuracy_low"] == pytest.approx(accuracy.low)
     assert summary["accuracy_high"] == pytest.approx(accuracy.high)
     assert summary["known_tasks_counted"] == 0
-    assert "an expert should see first" in result.stderr
-    assert f"promised: {accuracy.promised:.1%} or more of the" in result.stderr
-    assert "known labels (--gold) say it more closely" in result.stderr
+    assert f"{accuracy.promised:.1%}" in result.stderr
 
 
 def test_a_share_is_left_open_and_the_rest_is_promised(run: Run, crowd: simulate.Crowd) -> None:
@@ -367,7 +359,6 @@ def test_a_share_is_left_open_and_the_rest_is_promised(run: Run, crowd: simulate
     assert accuracy.n_known > 0
     assert summary["known_tasks_counted"] == accuracy.n_known
     assert summary["promised_accuracy"] == pytest.approx(accuracy.promised)
-    assert f"as {accuracy.n_known} known tasks say" in result.stderr
 
 
 def test_nothing_is_promised_where_nothing_is_decided(
@@ -380,49 +371,36 @@ def test_nothing_is_promised_where_nothing_is_decided(
     assert "promised" not in result.stderr
 
 
-def test_a_promise_by_probabilities_that_nobody_scaled_says_so(
-    run: Run, crowd: simulate.Crowd
-) -> None:
-    result = run(
-        "fuse", "responses.csv", "--set", "abstain_rate=0", "--method", "mv", "-o", "l.csv"
-    )
-    assert result.exit_code == 0
-    assert "promised, if its probabilities are right: " in result.stderr
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "code"),
     [
-        (("--set", "abstain_rate=1"), "--set abstain_rate must be from 0 to below 1"),
-        (("--cost-matrix", "nothing.csv"), "nothing.csv"),
-        (("--cost-matrix", "wrong.csv"), "no row for"),
+        (("--set", "abstain_rate=1"), "wrong-value"),
+        (("--cost-matrix", "nothing.csv"), "file-missing"),
+        (("--cost-matrix", "wrong.csv"), "cost-rows"),
     ],
 )
 def test_costs_that_cannot_be_used_are_refused(
-    run: Run, crowd: simulate.Crowd, write: Write, options: tuple[str, ...], message: str
+    run: Run, crowd: simulate.Crowd, write: Write, options: tuple[str, ...], code: str
 ) -> None:
     write("costs.csv", cost_rows(crowd))
     write("wrong.csv", "truth,x\nx,1\n")
     result = run("fuse", "responses.csv", "-o", "labels.csv", *options)
-    assert result.exit_code == 2
-    assert message in result.output.replace("\n", " ")
+    assert (result.exit_code, code_of(result)) == (2, code)
     assert not Path("labels.csv").exists()
 
 
 def test_gibbs_says_whether_it_has_mixed(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--method", "gibbs", "--links", "links.csv")
     assert result.exit_code == 0
-    assert "chains have mixed: R-hat 1.0" in result.stderr
+    assert "R-hat 1.0" in result.stderr
     model = tb.GibbsSampler().fit(crowd.responses, links="links.csv")
     assert {row[0]: row[1] for row in rows_of(result.stdout)[1:]} == model.labels_.best()
     few = run(
         "fuse", "responses.csv", "--method", "gibbs", "--set", "n_draws=4", "--set", "n_chains=2"
     )
     assert few.exit_code == 0
-    assert "have not mixed" in few.stderr
 
 
 def test_options_of_other_methods_are_refused(run: Run, crowd: simulate.Crowd) -> None:
     result = run("fuse", "responses.csv", "--set", "n_draws=10")
-    assert result.exit_code == 2
-    assert "n_draws" in result.output
+    assert (result.exit_code, code_of(result)) == (2, "unknown-setting")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.running import code_of
 
 import tiebreak as tb
 from tiebreak import tables
@@ -139,7 +140,7 @@ def test_where_memory_runs_out_the_way_out_is_named(
     monkeypatch.setattr(tables, "read_export", refuse)
     done = run(command, *PARTS)
     assert done.exit_code == 2
-    assert "the memory of this machine ran out." in done.stderr
+    assert "memory" in done.stderr
     assert ("--out-of-core" in done.stderr) is (command == "fuse")  # which describe has not
 
 
@@ -189,15 +190,15 @@ def test_convert_joins_exports_with_their_gold(run: Run, write: Write, folder: P
 
 
 WRONG = {
-    "a pattern that fits nothing": ("fuse q*.csv", r"No file matches q*.csv"),
-    "a file that is not there": ("fuse p1.csv p9.csv", "There is no file p9.csv. Check the name"),
-    "a file twice": ("fuse p1.csv p?.csv", "p1.csv is named twice"),
-    "standard input beside a file": ("fuse p1.csv -", "cannot be one of several files"),
-    "a folder without tables": ("fuse texts", "texts holds no tables"),
-    "labels over a file that is read": ("fuse p?.csv -o p2.csv", "p2.csv is read or written by"),
-    "an option between files": ("describe p1.csv --nope p2.csv", "No such option"),
-    "no file": ("fuse", "Missing argument 'RESPONSES'"),
-    "keys in an address": ("fuse s3://me:secret@b/x.csv", "Leave keys out of the address s3://…"),
+    "a pattern that fits nothing": ("fuse q*.csv", "no-match"),
+    "a file that is not there": ("fuse p1.csv p9.csv", "file-missing"),
+    "a file twice": ("fuse p1.csv p?.csv", "file-named-twice"),
+    "standard input beside a file": ("fuse p1.csv -", "stdin-among-files"),
+    "a folder without tables": ("fuse texts", "no-tables"),
+    "labels over a file that is read": ("fuse p?.csv -o p2.csv", "file-taken"),
+    "an option between files": ("describe p1.csv --nope p2.csv", "usage"),
+    "no file": ("fuse", "usage"),
+    "keys in an address": ("fuse s3://me:secret@b/x.csv", "keys-in-address"),
 }
 
 
@@ -208,8 +209,8 @@ def test_what_is_wrong_is_said_and_no_file_is_touched(
     (folder / "texts").mkdir()
     (folder / "texts" / "a.txt").write_text("text")
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    arguments, said = WRONG[wrong]
+    arguments, code = WRONG[wrong]
     done = run(*arguments.split())
-    assert done.exit_code == 2
-    assert said in " ".join(done.stderr.split())
+    assert (done.exit_code, code_of(done)) == (2, code)
+    assert "secret" not in done.stderr
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

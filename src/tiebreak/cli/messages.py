@@ -20,8 +20,6 @@ OWN: dict[str, Message] = {
     "stdin-not-here": "{why}, so no file can be '-'. Name the file.",
     "file-taken": "{file} is read or written by this command already. Name another.",
     "file-not-usable": "{file} cannot be used: {reason}.",
-    "out-is-folder": "{file} is a folder. Name a file in it, such as {file}/labels.csv.",
-    "out-folder-missing": "{file} cannot be written: there is no folder {folder!r}.",
     "out-folder-not-made": "The folder {folder} cannot be made: {reason}.",
     "file-exists": "{file} exists already, and may be yours. Name another folder with -o, or "
     "overwrite it with --force.",

@@ -447,9 +447,9 @@ def check_files(
         if are_tables:
             refuse_unwritable_name(name)
         if path.is_dir():
-            raise FileError("out-is-folder", file=name)
+            raise FileError("target-is-folder", folder=name)
         if not path.parent.is_dir():
-            raise FileError("out-folder-missing", file=name, folder=path.parent.name)
+            raise FileError("target-folder-missing", file=name, folder=path.parent)
         taken.add(path)
 
 

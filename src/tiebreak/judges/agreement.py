@@ -349,6 +349,8 @@ def cohen_kappas(responses: Responses) -> CohenKappas:
 
 def _at(table: sparse.csr_array, first: Codes, second: Codes) -> npt.NDArray[np.int64]:
     """Return the counts of pairs of workers in a table of all workers by all workers."""
+    if not len(first):  # scipy makes an array of no pairs sparse
+        return np.empty(0, dtype=np.int64)
     return np.asarray(table[first, second]).ravel().astype(np.int64)
 
 
