@@ -13,12 +13,10 @@ from sklearn.base import clone
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.estimators.base import Estimator
-from tiebreak.inference.calibration import Calibration
 
 CROWD = simulate.crowd(60, 8, 3, responses_per_task=4, random_state=1)
 LINKS = simulate.links(CROWD.gold, 20, random_state=1)
-EVERY: list[Estimator] = [
+EVERY: list[Any] = [
     tb.MajorityVote(),
     tb.DawidSkene(smoothing=0.1),
     tb.DawidSkene(worker_model="coin"),
@@ -31,7 +29,7 @@ ESTIMATORS = pytest.mark.parametrize("model", EVERY, ids=lambda model: repr(mode
 
 
 @ESTIMATORS
-def test_clone_pickle_and_repr_keep_the_parameters(model: Estimator) -> None:
+def test_clone_pickle_and_repr_keep_the_parameters(model: Any) -> None:
     for copy in (clone(model), pickle.loads(pickle.dumps(model))):
         assert copy.get_params() == model.get_params()
         assert repr(copy) == repr(model)
@@ -44,7 +42,7 @@ def _names() -> dict[str, Any]:
 
 
 @ESTIMATORS
-def test_a_fitted_and_a_warm_started_model_can_be_cloned(model: Estimator) -> None:
+def test_a_fitted_and_a_warm_started_model_can_be_cloned(model: Any) -> None:
     fitted = clone(model).fit(CROWD.responses)
     models = [fitted]
     if not isinstance(model, tb.MajorityVote):
@@ -55,7 +53,7 @@ def test_a_fitted_and_a_warm_started_model_can_be_cloned(model: Estimator) -> No
 
 
 @ESTIMATORS
-def test_a_start_may_know_other_tasks_and_workers(model: Estimator) -> None:
+def test_a_start_may_know_other_tasks_and_workers(model: Any) -> None:
     """New tasks and workers start as in a cold fit, and the same optimum is found."""
     if isinstance(model, tb.MajorityVote):
         with refused(tb.errors.OptionError, "no-start"):
@@ -91,7 +89,7 @@ def _rows_of(responses: tb.Responses) -> list[tuple[Hashable, Hashable, Hashable
 
 
 @ESTIMATORS
-def test_results_are_named_and_add_up(model: Estimator) -> None:
+def test_results_are_named_and_add_up(model: Any) -> None:
     fitted = clone(model).fit(CROWD.responses)
     assert list(fitted.tasks_) == list(CROWD.responses.tasks)
     assert fitted.probabilities_.shape == (60, 3)
@@ -105,7 +103,7 @@ def test_results_are_named_and_add_up(model: Estimator) -> None:
 
 
 @ESTIMATORS
-def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Estimator) -> None:
+def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Any) -> None:
     before = CROWD.responses.label_of_each().copy()
     first = clone(model).fit(CROWD.responses).probabilities_
     second = clone(model).fit(CROWD.responses).probabilities_
@@ -114,19 +112,19 @@ def test_fitting_twice_gives_the_same_and_leaves_the_input_alone(model: Estimato
 
 
 @ESTIMATORS
-def test_a_result_before_fit_says_to_fit(model: Estimator) -> None:
+def test_a_result_before_fit_says_to_fit(model: Any) -> None:
     with refused(tb.errors.NotFittedError, "no-result-yet"):
         _ = clone(model).labels_
 
 
 @pytest.mark.parametrize("model", [tb.MajorityVote(), tb.DawidSkene()])
-def test_an_estimator_that_cannot_use_links_names_the_one_that_can(model: Estimator) -> None:
+def test_an_estimator_that_cannot_use_links_names_the_one_that_can(model: Any) -> None:
     with refused(tb.errors.OptionError, "no-links"):
         model.fit(CROWD.responses, links=LINKS)
 
 
 @ESTIMATORS
-def test_known_tasks_keep_their_class(model: Estimator) -> None:
+def test_known_tasks_keep_their_class(model: Any) -> None:
     gold = dict(list(CROWD.gold.to_dict().items())[:15])
     labels = clone(model).fit(CROWD.responses, gold=gold).labels_.best()
     assert {task: labels[task] for task in gold} == gold
@@ -278,12 +276,15 @@ def test_gold_and_links_overrule_what_is_expected_of_probabilities() -> None:
     plain = tb.VariationalBayes().fit(CROWD.responses).calibration_
     votes = tb.VariationalBayes(calibrate="votes", dependence=0.5)
     off = tb.VariationalBayes(calibrate="none").fit(CROWD.responses, gold=CROWD.gold)
-    assert plain == Calibration(0.35, 1.0)
+    assert plain is not None
+    assert plain[:2] == (0.35, 1.0)
     assert known is not None
     assert hard is not None
     assert known != plain
     assert hard != plain
-    assert votes.fit(CROWD.responses, gold=CROWD.gold).calibration_ == Calibration(0.5, 1.0)
+    by_votes = votes.fit(CROWD.responses, gold=CROWD.gold).calibration_
+    assert by_votes is not None
+    assert by_votes[:2] == (0.5, 1.0)
     assert off.calibration_ is None
 
 
