@@ -232,15 +232,10 @@ def _write_answers(
     session: Session, links_out: str | None, labels_out: str | None, out: str | None
 ) -> None:
     """Write the answers as links and known labels, and the labels that follow from them."""
-    from tiebreak import tables
-
-    empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-    links = empty | session.links().columns() if links_out else empty
-    known = session.labels().to_dict() if labels_out else {}
     if links_out:
-        tables.write_table(links_out, links)
+        session.links().write(links_out)
     if labels_out:
-        tables.write_table(labels_out, {"task": list(known), "label": list(known.values())})
+        session.labels().write(labels_out)
     if out:
         session.model().labels_.write(out)
     if written := wrote((links_out, labels_out, out)):

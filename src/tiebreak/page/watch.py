@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from tiebreak import tables
 from tiebreak.ask import Desk
 from tiebreak.ask.log import Event
 from tiebreak.ask.storage import FitPoint
@@ -195,11 +194,9 @@ def download(desk: Desk, table: str, form: str) -> bytes:
     with safe_cells(), tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
         path = Path(folder) / f"{table}.{form}"
         if table == "labels":
-            tables.write_labels(path, desk.model().labels_)
+            desk.model().labels_.write(path)
         elif table == "links":
-            empty: dict[str, list[str]] = {"left": [], "right": [], "link": [], "who": []}
-            tables.write_table(path, empty | desk.links().columns())
+            desk.links().write(path)
         else:
-            known = desk.labels().to_dict()
-            tables.write_table(path, {"task": list(known), "label": list(known.values())})
+            desk.labels().write(path)
         return path.read_bytes()
