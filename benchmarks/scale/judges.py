@@ -93,6 +93,7 @@ def measure(n_tasks: int) -> dict[str, Any]:
     gold = {int(task): int(jury.truth[task]) for task in known.tolist()}
     counted = timed(lambda: tb.read_responses(jury.table, repeats="count"))
     plain = timed(lambda: fit(counted.value))
+    agreed = timed(lambda: tb.judges.agreement_report(counted.value))
     n_sweeps = plain.value.n_iter_
     counted = counted._replace(value=None)
     plain = plain._replace(value=None)
@@ -116,6 +117,7 @@ def measure(n_tasks: int) -> dict[str, Any]:
         "fit_seconds": round(with_runs.seconds, 3),
         "sweeps": model.n_iter_,
         "report_seconds": round(reported.seconds, 3),
+        "agreement_seconds": round(agreed.seconds, 3),
         "times_a_plain_fit": round(in_all / plain.seconds, 2),
         "peak_bytes_a_response": {
             "reading": round(counted.peak_bytes / n_responses, 1),

@@ -451,14 +451,10 @@ def test_reports_of_real_crowds_are_small_and_quick(
 
 
 @pytest.mark.long
-def test_the_report_of_ten_million_responses_takes_seconds(tmp_path: Path) -> None:
-    import time
-
+def test_the_report_of_ten_million_responses_is_small(tmp_path: Path) -> None:
     crowd = tb.simulate.crowd(2_000_000, 5000, 4, responses_per_task=5, random_state=0)
     model = tb.VariationalBayes().fit(crowd.responses)
-    began = time.monotonic()
     page, _ = write(model, tmp_path, truth=crowd.gold)
-    assert time.monotonic() - began < 10.0
     assert len(page.encode()) <= MOST_BYTES
 
 
