@@ -178,7 +178,16 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     of_labels = np.where(of_label < 0, expected.max(axis=1), expected[every, of_label])
     given = costs
     if abstain_rate is not None:
-        costs, decision, least = _leave_open(costs, decision, least, abstain_rate)
+        if costs.may_abstain:
+            raise OptionError("cost-of-abstaining", decision=costs.decisions[-1])
+        expensive = np.argsort(-least, kind="stable")[: int(abstain_rate * len(decision))]
+        costs = CostMatrix(
+            np.column_stack([costs.cost, np.zeros(len(costs.cost))]),
+            (*costs.decisions, NO_LABEL[0]),
+            np.append(costs.label, -1).astype(np.int32),
+        )
+        decision[expensive] = len(costs.decisions) - 1
+        least[expensive] = 0.0
     label = costs.label[decision]
     # With a share left open, the most that a task may cost, as expected, to get a class.
     highest = float(least[label >= 0].max(initial=-np.inf)) if abstain_rate else np.inf
@@ -219,21 +228,3 @@ def _recount(held_out: HeldOut, costs: CostMatrix, highest: float) -> tuple[int,
     label = costs.label[expected.argmin(axis=1)]
     decided = (label >= 0) & (expected.min(axis=1) <= highest)
     return int(decided.sum()), int((label == gold.label)[decided].sum())
-
-
-def _leave_open(
-    costs: CostMatrix, decision: Codes, least: Floats, rate: float
-) -> tuple[CostMatrix, Codes, Floats]:
-    """Leave the decisions open that cost most; an open one costs nothing."""
-    if costs.may_abstain:
-        raise OptionError("cost-of-abstaining", decision=costs.decisions[-1])
-    expensive = np.argsort(-least, kind="stable")[: int(rate * len(decision))]
-    wider = CostMatrix(
-        np.column_stack([costs.cost, np.zeros(len(costs.cost))]),
-        (*costs.decisions, NO_LABEL[0]),
-        np.append(costs.label, -1).astype(np.int32),
-    )
-    decision, least = decision.copy(), least.copy()
-    decision[expensive] = len(costs.decisions)
-    least[expensive] = 0.0
-    return wider, decision, least

@@ -515,7 +515,7 @@ def _judges_by_gold(subject: Subject) -> Found | None:
         return None
     model = subject.sample
     if model is not subject.model:
-        model = restricted(subject.model, codes.astype(np.int64))
+        model = restricted(subject.model, np.sort(codes).astype(np.int64))
     with warnings.catch_warnings(record=True) as notes:  # said on the page
         warnings.simplefilter("always", InputNote)
         found = judges.panel_report(model, gold, sub_panels=False)
