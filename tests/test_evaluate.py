@@ -56,7 +56,7 @@ def plain_labels(**by_task: str) -> Labels:
 
 
 def test_f_scores_are_those_of_the_worked_example() -> None:
-    scored = evaluate.Scored(TRUTH, GUESS, 4)
+    scored = evaluate.Comparison(TRUTH, GUESS, 4)
     assert scored.accuracy() == pytest.approx(0.75, abs=1e-9)
     assert scored.macro_f("skip") == pytest.approx(0.7555555555555555, abs=1e-9)
     assert scored.macro_f("zero") == pytest.approx(0.5666666666666667, abs=1e-9)
@@ -64,7 +64,7 @@ def test_f_scores_are_those_of_the_worked_example() -> None:
 
 
 def test_probability_figures_are_those_of_the_worked_example() -> None:
-    scored = evaluate.Scored(TRUTH, GUESS, 3, Q.max(axis=1), Q)
+    scored = evaluate.Comparison(TRUTH, GUESS, 3, Q.max(axis=1), Q)
     assert scored.log_loss() == pytest.approx(0.5046684136808623, abs=1e-9)
     assert scored.brier_score() == pytest.approx(0.2778, abs=1e-9)
     assert scored.calibration_error(15) == pytest.approx(0.2075, abs=1e-9)
@@ -86,7 +86,7 @@ def test_functions_on_labels_give_the_same_figures() -> None:
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=30))
 def test_f_scores_agree_with_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     truth, guess = np.array(pairs, np.int32).T
-    scored = evaluate.Scored(truth, guess, 5)
+    scored = evaluate.Comparison(truth, guess, 5)
     every = list(range(5))
     per_class = f1_score(truth, guess, average=None, labels=every, zero_division=0.0)
     assert np.nan_to_num(scored.f_by_class()) == pytest.approx(per_class)
@@ -101,7 +101,7 @@ def test_brier_score_of_two_classes_is_twice_the_one_of_scikit_learn(
     truth = np.array([is_one for is_one, _ in rows], np.int32)
     one = np.array([p for _, p in rows])
     q = np.stack([1 - one, one], axis=1)
-    ours = evaluate.Scored(truth, truth, 2, None, q).brier_score()
+    ours = evaluate.Comparison(truth, truth, 2, None, q).brier_score()
     assert ours == pytest.approx(2 * brier_score_loss(truth, one, pos_label=1), abs=1e-12)
 
 
@@ -121,7 +121,7 @@ def test_calibration_error_is_the_weighted_gap_of_the_bins(
             expected += len(inside) / len(rows) * abs(share - stated)
     truth = np.array([right for right, _ in rows], np.int32)
     stated_all = np.array([p for _, p in rows])
-    scored = evaluate.Scored(truth, np.ones_like(truth), 2, stated_all)
+    scored = evaluate.Comparison(truth, np.ones_like(truth), 2, stated_all)
     assert scored.calibration_error(bins) == pytest.approx(expected, abs=1e-12)
 
 

@@ -86,7 +86,7 @@ FILES = ("texts", "responses", "links", "gold", "labels", "workers")  # tables, 
 N_EXAMPLES = 3  # messages shown for each step of the story
 
 
-class Step(NamedTuple):
+class Chapter(NamedTuple):
     """What one method made of the crowd, with the messages by place that it got wrong.
 
     `repaired` were wrong in the step before and are right now, `spoilt` the other way round.
@@ -105,7 +105,7 @@ class Story(NamedTuple):
     crowd: simulate.Crowd
     links: Links
     model: Auto  # the last step's
-    steps: list[Step]
+    steps: list[Chapter]
 
 
 def run(seed: int = SEED) -> Story:
@@ -127,13 +127,13 @@ def run(seed: int = SEED) -> Story:
         "committee": Auto().fit(crowd.responses),
         "committee and links": linked,
     }
-    steps: list[Step] = []
+    steps: list[Chapter] = []
     for name, model in fitted.items():
         labels = model.labels_
         wrong = np.flatnonzero(labels.label != labels.classes.codes(gold.classes)[gold.label])
         before = steps[-1].wrong if steps else wrong.tolist()
         repaired, spoilt = np.setdiff1d(before, wrong), np.setdiff1d(wrong, before)
-        steps.append(Step(name, labels, wrong.tolist(), repaired.tolist(), spoilt.tolist()))
+        steps.append(Chapter(name, labels, wrong.tolist(), repaired.tolist(), spoilt.tolist()))
     return Story(crowd, links, linked, steps)
 
 
@@ -162,7 +162,7 @@ def tell(story: Story) -> str:
     return "\n\n".join(sections)
 
 
-def _examples(title: str, tasks: list[int], before: Step, links: Links | None = None) -> str:
+def _examples(title: str, tasks: list[int], before: Chapter, links: Links | None = None) -> str:
     """Show a few messages, what they are about, and what the step before called them."""
     lines = [f"{title}:"]
     for i in tasks[:N_EXAMPLES]:

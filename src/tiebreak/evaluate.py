@@ -58,7 +58,7 @@ LOG_LOSS_FLOOR = 1e-12  # a truth held impossible costs 27.6, not infinity
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class Comparison:
     """The true and the stated class of each scored task, as codes, and the figures of both.
 
     `probability` is that of the stated class, (n_tasks,); `probabilities` (n_tasks, n_classes).
@@ -287,7 +287,7 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
     )
 
 
-def _scored(labels: Any, gold: Any, given: Any) -> tuple[Scored, tuple[Hashable, ...], int]:
+def _scored(labels: Any, gold: Any, given: Any) -> tuple[Comparison, tuple[Hashable, ...], int]:
     """Line labels up with gold, without the tasks of `given`; name the classes, count the gold."""
     found: Labels = tables.read_labels(labels)
     known: Gold = tables.read_gold(gold)
@@ -312,7 +312,7 @@ def _scored(labels: Any, gold: Any, given: Any) -> tuple[Scored, tuple[Hashable,
     stated, q = found.probability, found.probabilities
     if stated is None and q is not None:
         stated = q[np.arange(len(q)), found.label]
-    scored = Scored(
+    scored = Comparison(
         truth=code[known.label[is_scored]],
         guess=found.label[row],
         n_classes=len(classes),
@@ -322,7 +322,7 @@ def _scored(labels: Any, gold: Any, given: Any) -> tuple[Scored, tuple[Hashable,
     return scored, classes, int(asked.sum())
 
 
-def _f_of_names(scored: Scored, classes: Sequence[Hashable]) -> dict[Hashable, float]:
+def _f_of_names(scored: Comparison, classes: Sequence[Hashable]) -> dict[Hashable, float]:
     f = zip(classes, scored.f_by_class().tolist(), strict=True)
     return {name: value for name, value in f if value == value}  # those that occur
 

@@ -14,10 +14,10 @@ from links.graphs import (
 )
 
 from tiebreak.links import graph as link_graph
-from tiebreak.links.graph import Known
+from tiebreak.links.graph import KnownGroups
 
 
-def learn(n_tasks: int, rows: Rows, gold: dict[int, int], n_classes: int) -> Known:
+def learn(n_tasks: int, rows: Rows, gold: dict[int, int], n_classes: int) -> KnownGroups:
     closure = link_graph.close(n_tasks, codes(rows))
     task = np.array(list(gold), dtype=np.int32)
     return link_graph.propagate(closure, task, np.array(list(gold.values()), np.int32), n_classes)

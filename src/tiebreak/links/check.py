@@ -16,7 +16,7 @@ from tiebreak.links.graph import (
     OPEN,
     Conflict,
     Implications,
-    Known,
+    KnownGroups,
     each_once,
     places_in,
 )
@@ -135,7 +135,7 @@ class _Refusals(NamedTuple):
             n_classes=implied.n_classes,
         )
 
-    def refuse_known(self, known: Known, *, must_hold: bool) -> None:
+    def refuse_known(self, known: KnownGroups, *, must_hold: bool) -> None:
         """Refuse known labels that break a link or, where all links must hold, leave no choice."""
         for conflict in known.conflicts:
             if must_hold or conflict[0] in ("must", "cannot"):
@@ -163,7 +163,7 @@ class _Refusals(NamedTuple):
         blame = find_classes(*ends, allowed).blame
         return [] if blame is None else tied[blame].tolist()
 
-    def _conflict(self, known: Known, conflict: Conflict) -> LinkError:
+    def _conflict(self, known: KnownGroups, conflict: Conflict) -> LinkError:
         """Say how known labels and links contradict each other."""
         kind, *ends = conflict
         if kind == "none":
@@ -184,7 +184,7 @@ class _Refusals(NamedTuple):
             others=self._class_name(other),
         )
 
-    def _no_class_left(self, known: Known, group: int) -> LinkError:
+    def _no_class_left(self, known: KnownGroups, group: int) -> LinkError:
         """Say which neighbours, known or implied, take every class from a group."""
         left, right = self.implied.closure.left, self.implied.closure.right
         near = np.concatenate([right[left == group], left[right == group]])

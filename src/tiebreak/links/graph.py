@@ -383,7 +383,7 @@ class Implications:
     links: LinkCodes  # those that hold for sure, ends by place
     n_classes: int
     closure: Closure
-    known: Known | None  # what known labels imply for the groups of the closure
+    known: KnownGroups | None  # what known labels imply for the groups of the closure
     group: Codes  # (n_linked,)
     flip: Codes  # (n_linked,) 1: the opposite of its group, with two classes
     left: Codes  # groups apart, sorted pairs; none with two classes
@@ -535,7 +535,7 @@ def imply(
 # -- known labels ----------------------------------------------------------------------------------
 
 
-class Known(NamedTuple):
+class KnownGroups(NamedTuple):
     """What known labels imply: the class of each group, -1 where it stays open, and conflicts.
 
     task[g] was given as label[g]. `conflicts` holds one tuple each:
@@ -559,7 +559,7 @@ def propagate(
     gold_label: Codes,
     n_classes: int,
     tied: Parity | None = None,
-) -> Known:
+) -> KnownGroups:
     """Find what known labels imply: a group has its known class, groups apart lose it.
 
     A group with one class left has it, and so on until nothing changes. With two classes the
@@ -590,7 +590,7 @@ def propagate(
         conflicts += _imply_two(closure, group_class, tied)
     else:
         conflicts += _imply_many(closure, group_class, n_classes)
-    return Known(gold_task, gold_label, group_class, conflicts)
+    return KnownGroups(gold_task, gold_label, group_class, conflicts)
 
 
 def _imply_two(closure: Closure, group_class: Codes, tied: Parity) -> list[Conflict]:

@@ -368,10 +368,10 @@ def _swapped(orders: list[str], pair: tuple[Any, Any], *, is_place: bool) -> lis
 
 def _split_labels(table: Table, labels: Sequence[Any]) -> Table:
     """Make one yes/no task of each task and label; a cell of text may hold a JSON list."""
-    from tiebreak.tables.formats.records import Rows
+    from tiebreak.tables.formats.records import AnswerRows
     from tiebreak.tables.source import RecordPlace
 
-    rows = Rows(table.title, "plain table", ReadingOptions(multi_label=True))
+    rows = AnswerRows(table.title, "plain table", ReadingOptions(multi_label=True))
     others = [role for role in table.names if role != "label"]
     columns = table.read([table.names.index(role) for role in others])
     each = zip(*(column.to_pylist() for column in columns), strict=True)

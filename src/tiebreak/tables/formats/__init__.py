@@ -12,7 +12,7 @@ from typing import Any
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.formats import annotation, judges, lists
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
-from tiebreak.tables.formats.records import Entries, Entry, Format, Imported, Rows
+from tiebreak.tables.formats.records import AnswerRows, Entries, Entry, Format, Imported
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import KeepText, Opened, open_source
 from tiebreak.tables.source import FORMATS as PLAIN
@@ -47,7 +47,7 @@ def read_format(
     found: Opened, options: ReadingOptions, keep_text: KeepText | None = None
 ) -> Imported:
     """Read the answers of a tool's file, or of several as if they were one."""
-    rows = Rows(found.name, "", options, keep_text)
+    rows = AnswerRows(found.name, "", options, keep_text)
     titles: dict[str, None] = {}
     names: dict[str, None] = {}  # of classes
     for each, form, records in _each(found, options.format):
@@ -70,7 +70,7 @@ def read_texts(source: Any, asked: str | None = None) -> dict[Hashable, str] | N
         return None
     # Texts do not depend on the answers: no question need be chosen, nor one label an answer.
     options = ReadingOptions(multi_label=True)
-    rows = Rows(found.name, "", options, lambda task, text: texts.setdefault(task, text))
+    rows = AnswerRows(found.name, "", options, lambda task, text: texts.setdefault(task, text))
     for _, form, records in _each(found, asked):
         form.read(records, rows)
     return texts

@@ -15,10 +15,10 @@ from tiebreak.tables.formats.records import (
     ID,
     NULL,
     NUMBER,
+    AnswerRows,
     Entries,
     Entry,
     Format,
-    Rows,
     first_text,
     seconds,
     with_ending,
@@ -47,7 +47,7 @@ def annotations_of(task: Entry) -> Iterator[Entry]:
     return task.entries("completions" if "completions" in task.values else "annotations")
 
 
-def _read_label_studio(records: Entries, rows: Rows) -> None:
+def _read_label_studio(records: Entries, rows: AnswerRows) -> None:
     for task in records():
         task_id = task.need("id", *ID)
         for annotation in annotations_of(task):
@@ -63,7 +63,7 @@ def _read_label_studio(records: Entries, rows: Rows) -> None:
         rows.add_text(task_id, first_text(task.need("data", dict)))
 
 
-def _read_annotation(task: Any, annotation: Entry, rows: Rows) -> None:
+def _read_annotation(task: Any, annotation: Entry, rows: AnswerRows) -> None:
     results = annotation.need("result", list)
     if annotation.get("was_cancelled", bool):
         rows.drop("cancelled")
@@ -92,7 +92,7 @@ def _person(record: Entry, key: str) -> str:
     return person.get("email", str) or person.name("id")
 
 
-def _studio_answers(annotation: Entry, rows: Rows) -> Iterator[tuple[str, Any]]:
+def _studio_answers(annotation: Entry, rows: AnswerRows) -> Iterator[tuple[str, Any]]:
     """Yield the name of each question and the label given, of the kinds that are classes."""
     for result in annotation.entries("result"):
         kind = result.need("type", str)
@@ -118,7 +118,7 @@ def _studio_label(value: Any) -> Any:
 # Label Studio JSON_MIN, CSV and TSV: one row per annotation, one column per question.
 
 
-def _read_studio_table(records: Entries, rows: Rows) -> None:
+def _read_studio_table(records: Entries, rows: AnswerRows) -> None:
     questions = _question_columns(records)
     asked = rows.options.question
     if asked is not None and asked not in questions:
@@ -182,18 +182,18 @@ def _unquoted(value: Any) -> Any:
 ARGILLA_OWN = ("id", "status", "_server_id", "inserted_at", "updated_at")
 
 
-def _read_argilla(records: Entries, rows: Rows) -> None:
+def _read_argilla(records: Entries, rows: AnswerRows) -> None:
     rows.remarks.append("this form does not tell drafts from submitted responses")
     for record in records():
         _read_argilla_record(record, rows)
 
 
-def _read_argilla_flat(records: Entries, rows: Rows) -> None:
+def _read_argilla_flat(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         _read_argilla_record(_nested(record), rows)
 
 
-def _read_argilla_record(record: Entry, rows: Rows) -> None:
+def _read_argilla_record(record: Entry, rows: AnswerRows) -> None:
     task = record.need("id", *ID)
     responses = Entry(record.at, record.need("responses", dict, NULL) or {})
     for question in responses.values:
@@ -250,7 +250,7 @@ def _nested(record: Entry) -> Entry:
 PRODIGY_ANSWERS = ("accept", "reject", "ignore")
 
 
-def _read_prodigy(records: Entries, rows: Rows) -> None:
+def _read_prodigy(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         at, values = record
         answer = record.need("answer", str)
@@ -288,7 +288,7 @@ def _is_doccano(head: Head) -> bool:
     return head.has("id", "label") and (head.container == "zip" or "Comments" in head.keys)
 
 
-def _read_doccano(records: Entries, rows: Rows) -> None:
+def _read_doccano(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         worker = record.values.get(MEMBER)
         if worker in (None, WITHOUT_USERS):
@@ -309,7 +309,7 @@ TOLOKA_TASK = "ASSIGNMENT:task_id"
 TOLOKA_DROPPED = ("REJECTED", "SKIPPED", "EXPIRED", "ACTIVE")
 
 
-def _read_toloka(records: Entries, rows: Rows) -> None:
+def _read_toloka(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         at, row = record
         inputs = [value for key, value in row.items() if key.startswith("INPUT:")]
@@ -354,7 +354,7 @@ def _is_mturk(head: Head) -> bool:
     return head.has("HITId", "WorkerId") and any(key.startswith(ANSWER) for key in head.keys)
 
 
-def _read_mturk(records: Entries, rows: Rows) -> None:
+def _read_mturk(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         at, row = record
         hit = record.need(str(rows.options.named.get("task", "HITId")), str)

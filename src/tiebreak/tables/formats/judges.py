@@ -15,10 +15,10 @@ from tiebreak.tables.formats.records import (
     ID,
     NULL,
     NUMBER,
+    AnswerRows,
     Entries,
     Entry,
     Format,
-    Rows,
     first_text,
 )
 from tiebreak.tables.options import ReadingOptions
@@ -36,7 +36,7 @@ def _is_batch(head: Head) -> bool:
     return "custom_id" in head.keys and bool({"response", "result"} & {*head.keys})
 
 
-def _read_batch(records: Entries, rows: Rows) -> None:
+def _read_batch(records: Entries, rows: AnswerRows) -> None:
     label_in = _label_finder(rows.options)
     parts_of = _id_splitter(rows.options.task_pattern)
     example = ""
@@ -85,7 +85,7 @@ def _compiled(option: str, text: str) -> re.Pattern[str]:
         raise OptionError("bad-pattern", option=option, pattern=text, reason=error) from None
 
 
-def _batch_answers(record: Entry, rows: Rows) -> Iterator[tuple[str, int | None, str]]:
+def _batch_answers(record: Entry, rows: AnswerRows) -> Iterator[tuple[str, int | None, str]]:
     """Yield model, run (where several answers were asked for) and text of each answer."""
     if "result" in record.values:
         result = record.entry("result")
@@ -179,7 +179,7 @@ def _is_pairs(head: Head) -> bool:
     return models and ("winner" in head.keys or "g1_winner" in head.keys)
 
 
-def _read_pairs(records: Entries, rows: Rows) -> None:
+def _read_pairs(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         ending = ("a", "b") if "model_a" in record.values else ("1", "2")
         first, second = (record.name(f"model_{e}") for e in ending)
@@ -228,7 +228,7 @@ def _is_inspect(head: Head) -> bool:
     return is_log or head.has("id", "epoch", "scores")
 
 
-def _read_inspect(records: Entries, rows: Rows) -> None:
+def _read_inspect(records: Entries, rows: AnswerRows) -> None:
     question_of = _scorer_questions(records, rows.options.question)
     for sample in _samples(records, "samples"):
         task = sample.need("id", *ID)
@@ -296,7 +296,7 @@ def _is_promptfoo(head: Head) -> bool:
     return isinstance(first, Mapping) and "gradingResult" in first
 
 
-def _read_promptfoo(records: Entries, rows: Rows) -> None:
+def _read_promptfoo(records: Entries, rows: AnswerRows) -> None:
     rows.default_question = VERDICT
     for result in _samples(records, "results"):
         task = _graded_output(result)
@@ -320,7 +320,7 @@ def _read_promptfoo(records: Entries, rows: Rows) -> None:
         rows.add_text(task, first_text(result.get("vars", dict) or {}))
 
 
-def _add_verdict(rows: Rows, task: str, judge: str, part: Entry, **more: Any) -> None:
+def _add_verdict(rows: AnswerRows, task: str, judge: str, part: Entry, **more: Any) -> None:
     passed = part.need("pass", bool)
     score = part.get("score", *NUMBER)
     confidence = None

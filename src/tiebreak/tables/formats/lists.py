@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tiebreak.errors import InputError
 from tiebreak.tables.columns import LABEL, TASK, WORKER, Role, squashed
-from tiebreak.tables.formats.records import Entries, Entry, Format, Rows, first_text
+from tiebreak.tables.formats.records import AnswerRows, Entries, Entry, Format, first_text
 from tiebreak.tables.plain import Head, Record
 
 PLURALS = {"ies": "y", "es": "e", "s": ""}
@@ -17,7 +17,7 @@ def _is_lists(head: Head) -> bool:
     return bool(_named(lists, WORKER)) and bool(_named(lists, LABEL))
 
 
-def _read_lists(records: Entries, rows: Rows) -> None:
+def _read_lists(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         lists = _lists(record.values)
         found = _named(lists, WORKER)

@@ -90,7 +90,7 @@ class Format(NamedTuple):
     name: str
     title: str  # as a person would call it
     looks_like: Callable[[Head], bool]
-    read: Callable[[Entries, Rows], None]
+    read: Callable[[Entries, AnswerRows], None]
     can_choose: tuple[str, ...] = ()
 
 
@@ -146,7 +146,7 @@ def seconds(value: object) -> float | None:
     return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
 
 
-class Rows:
+class AnswerRows:
     """Collects answers; `finish` makes a table of them and reports what became of the rest.
 
     Every answer is kept (with a label, or without one, which is "no answer"), or dropped for a
