@@ -32,6 +32,7 @@ def write() -> None:
         ("judges", _judges),
         ("asking", _asking),
         ("against", _against),
+        ("against_one_thread", _against),
     ):
         path = RESULTS / f"{name}.json"
         if path.exists():
@@ -268,21 +269,28 @@ side by side. Mixed: 20 questions, labels and links together, chosen (the median
 
 def _against(result: dict[str, Any]) -> str:
     rows = "\n".join(
-        f"| {row['what']} | {median(row['earlier']):.2f} ({_listed(row['earlier'])}) | "
-        f"{median(row['now']):.2f} ({_listed(row['now'])}) | {row['change']:+.0%} |"
+        f"| {row['what']} | {_amount(row['what'], row['earlier'])} | "
+        f"{_amount(row['what'], row['now'])} | {row['ratio']:.2f} | {_listed(row['ratios'])} |"
         for row in result["rows"]
     )
-    return f"""## Beside earlier code
+    threads = "one thread" if result["threads"] == 1 else f"{result['threads']} threads"
+    return f"""## Beside earlier code, {threads}
 
-The ratios above by the code of commit {result["earlier_commit"]} and by today's, each with its own
-benchmarks, in turn, {result["rounds"]} rounds: medians, and every round in brackets. Better is more
-where crowd-kit is divided by tiebreak, less elsewhere. Uncalibrated: today's code without
-calibration, which the earlier code does not have. `python -m benchmarks.against` makes this.
+Our own times by the code of commit `{result["earlier_commit"]}` and by today's, in turn, each
+round in processes of its own, {result["rounds"]} rounds; ratios below 1 are faster. `python -m
+benchmarks.against {result["earlier_commit"]} --threads {result["threads"]}` makes this.
 
-| ratio | earlier | now | better by |
-|---|---|---|---|
+| work | earlier | now | ratio, median | every round |
+|---|---|---|---|---|
 {rows}
 """
+
+
+def _amount(what: str, value: float) -> str:
+    """Return bytes or a time in a unit that suits it."""
+    if "bytes" in what:
+        return f"{value / 2**30:.2f} GiB"
+    return f"{value:.2f} s" if value >= 1.0 else f"{value * 1e3:.1f} ms"
 
 
 def _listed(ratios: list[float]) -> str:
