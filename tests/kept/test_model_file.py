@@ -210,7 +210,7 @@ DAMAGES = [damage_array, cut_array, remove_ids, remove_about, cut_about, change_
 def test_a_tampered_or_half_file_is_refused(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
     harm(tmp_path / "m.tbm")
-    with pytest.raises(FileError, match=r"damaged or was not written to its end.*Fit it again"):
+    with refused(FileError, "array-folder-damaged"):
         tb.load(tmp_path / "m.tbm")
 
 
@@ -256,7 +256,7 @@ def test_what_does_not_fit_is_refused_even_with_right_checksums(
 ) -> None:
     tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
     resealed(tmp_path / "m.tbm", change)
-    with pytest.raises(FileError, match="damaged"):
+    with refused(FileError, "array-folder-damaged"):
         tb.load(tmp_path / "m.tbm")
 
 
@@ -267,7 +267,7 @@ NO_RESULTS = ("save", "predict", "_publish", "__class__", "__dict__", "evil_", "
 def test_attributes_that_are_no_results_are_refused(tmp_path: Path, name: str) -> None:
     tb.VariationalBayes().fit(crowd().responses).save(tmp_path / "m.tbm")
     resealed(tmp_path / "m.tbm", lambda about: about["results"].update({name: "mine"}))
-    with pytest.raises(FileError, match="is no result"):
+    with refused(FileError, "array-folder-damaged"):
         tb.load(tmp_path / "m.tbm")
 
 
@@ -282,7 +282,7 @@ def test_a_link_to_a_file_elsewhere_is_refused(tmp_path: Path, pattern: str) -> 
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
     before = elsewhere.read_bytes()
-    with pytest.raises(FileError, match="symbolic link"):
+    with refused(FileError, "array-folder-damaged"):
         tb.load(tmp_path / "m.tbm")
     if pattern == "about.json":  # nor is what it leads to written to
         with pytest.raises(FileError):
@@ -366,25 +366,25 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
     np.save(file, np.array([print, 1], dtype=object), allow_pickle=True)
     seal = {"bytes": file.stat().st_size, "crc32": zlib.crc32(file.read_bytes())}
     resealed(folder, lambda about: about["files"]["class_prior"].update(seal))
-    with pytest.raises(FileError, match="damaged"):
+    with refused(FileError, "array-folder-damaged"):
         tb.load(folder)
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     crowd().responses.write(tmp_path / "x.tb")
     (tmp_path / "x.csv").write_text("task,worker,label\n")
-    with pytest.raises(FileError, match="holds no tiebreak model"):
+    with refused(FileError, "array-folder-of-other-kind"):
         tb.load(tmp_path / "x.tb")
-    with pytest.raises(FileError, match="is a file"):
+    with refused(FileError, "array-folder-is-file"):
         tb.load(tmp_path / "x.csv")
-    with pytest.raises(FileError, match="There is no folder"):
+    with refused(FileError, "array-folder-missing"):
         tb.load(tmp_path / "nothing.tbm")
 
 
 def test_a_version_yet_to_come_is_refused(tmp_path: Path) -> None:
     tb.MajorityVote().fit(crowd().responses).save(tmp_path / "m.tbm")
     resealed(tmp_path / "m.tbm", lambda about: about.update(version=99))
-    with pytest.raises(FileError, match="Use a newer tiebreak"):
+    with refused(FileError, "array-folder-version"):
         tb.load(tmp_path / "m.tbm")
 
 
@@ -429,7 +429,7 @@ def test_what_somebody_else_made_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_model_that_knows_nothing_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         tb.VariationalBayes().save(tmp_path / "m.tbm")
-    with pytest.raises(OptionError, match="keep must be one of"):
+    with refused(OptionError, "wrong-value keep"):
         tb.MajorityVote().fit(crowd().responses).save(tmp_path / "m.tbm", keep="all")
 
 
