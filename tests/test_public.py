@@ -148,6 +148,16 @@ def test_every_equation_that_is_cited_stands_in_the_docs(folder: str) -> None:
     assert {key: file for key, file in cited.items() if key not in defined_keys()} == {}
 
 
+def test_every_equation_is_computed_in_one_module_beside_its_kernels() -> None:
+    """A key in brackets says: computed here. Elsewhere the thing is called by its name."""
+    where: dict[str, set[str]] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        if "kernels" not in path.parts:
+            for key in KEY.findall(path.read_text("utf-8")):
+                where.setdefault(key, set()).add(name_of(path))
+    assert {key: files for key, files in where.items() if len(files) > 1} == {}
+
+
 @pytest.mark.parametrize("page", DOCS, ids=name_of)
 def test_every_displayed_equation_has_a_key(page: Path) -> None:
     text = page.read_text("utf-8")

@@ -248,7 +248,7 @@ def test_a_session_that_names_unknown_tasks_is_refused(
 def test_memory_that_runs_out_is_said(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tiebreak.estimators.auto import Auto
+    from tiebreak import Auto
 
     def fail(*_: object, **__: object) -> None:
         raise MemoryError

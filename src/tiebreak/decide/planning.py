@@ -7,7 +7,7 @@ is best then, [eq:answer-cost]:
     Σ_l min_d Σ_k q(k) θ̃(k, l) cost(k, d)
 
 Several answers make a joint table, (task, what was said so far, class). Where errors are shared a
-further answer tells less than the first, so that θ̃ ∝ θ^s: it counts as [eq:design-effect] scales a
+further answer tells less than the first, so that θ̃ ∝ θ^s: it counts as the design effect scales a
 task with one response more.
 
 `plan_votes` asks for votes until the expected cost is below a limit, by gain per vote.

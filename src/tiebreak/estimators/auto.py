@@ -48,8 +48,8 @@ class Auto(BayesEstimator):
 
     Its members are the votes, one step of the model from the votes (with class shares learnt, and
     with even ones), and a model of good, middling and flat workers fitted to the end. Their
-    probabilities are averaged [eq:committee]. Known labels move the average, the more of them the
-    further [eq:committee-gold]; links join tasks in every member and once more at the end.
+    probabilities are averaged. Known labels move the average, the more of them the
+    further; links join tasks in every member and once more at the end.
 
     Parameters
     ----------

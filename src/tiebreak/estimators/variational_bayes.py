@@ -65,7 +65,7 @@ class VariationalBayes(BayesEstimator):
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
     gold_weight
         How often a known task counts for its workers, where a guessed one counts once. "auto": the
-        more, the more a worker answered, because guesses have errors in common [eq:gold-weight];
+        more, the more a worker answered, because guesses have errors in common;
         once where there are links. 1 is the paper's VB-LC.
     calibrate
         "auto": probabilities are scaled by how much errors are shared, which gold and links

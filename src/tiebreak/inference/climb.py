@@ -119,7 +119,7 @@ class Problem(NamedTuple):
         return (prior[0] + self.carried[0], *prior[1:-1], prior[-1] + self.carried[-1])
 
     def logs(self, parameters: Parameters) -> Logs:
-        """Return E[log π], (n_states,), and E[log θ], (n_codes, n_states): [eq:expected-logs]."""
+        """Return E[log π], (n_states,), and E[log θ], (n_codes, n_states)."""
         log_prior = self.tasks.log_prior(parameters)
         log_table = self.workers.log_table(parameters[-1], self.n_threads)
         if self.n_states == self.n_classes:
@@ -127,7 +127,7 @@ class Problem(NamedTuple):
         return rounded(log_prior, LOG_ROUNDER), rounded(log_table, LOG_ROUNDER)
 
     def updated(self, sums: Sums) -> Parameters:
-        """Add expected counts to the priors: [eq:class-prior-update], [eq:confusion-update]."""
+        """Add expected counts to the priors: [eq:class-prior-update], and the same of workers."""
         counts = (*sums.tasks, self.workers.collect(sums.codes))
         return tuple(prior + each for prior, each in zip(self.prior, counts, strict=True))
 
@@ -144,7 +144,7 @@ class Problem(NamedTuple):
         return self.updated(Sweeps(self, q).tally(chosen))
 
     def votes(self) -> Floats:
-        """Return shares of votes by state: where q starts, [eq:majority] and [eq:subtype-start]."""
+        """Return shares of votes by state: where q starts, [eq:subtype-start]."""
         return self.to_states(majority(self.rows, self.n_classes))
 
     def to_states(self, q: Floats) -> Floats:
@@ -256,7 +256,7 @@ class Sweeps:
         self.own: OwnRows | None = problem.tasks.own
         rows = problem.rows
         if problem.n_states > problem.n_classes:
-            # Sums are exact, [eq:exact-sums]: fits with subtypes start near a saddle, where
+            # Sums are exact: fits with subtypes start near a saddle, where
             # rounding grows, so that another order of the same rows would lead elsewhere.
             rows = rows._replace(rounder=rounder_for(problem.n_tasks))
         if self.own is not None:

@@ -284,7 +284,7 @@ class ClassPrior(NamedTuple):
         return log_shares(self.read, self._of_class(parameters), self.of_class)
 
     def log_evidence(self, parameters: Floats) -> float:
-        """Return log B(α) − log B(α₀), as in [eq:bound-after-update], and that within classes."""
+        """Return log B(α) − log B(α₀), a part of the bound, and that within classes."""
         found = log_evidence(self.read, self._of_class(parameters), self.of_class)
         if self.n_subtypes == 1:
             return found

@@ -104,7 +104,7 @@ class Known(NamedTuple):
         label[self.task] = self.label
         of_each = np.repeat(label, np.diff(rows.start))
         known = np.flatnonzero(of_each >= 0)
-        if problem.n_states > n_classes:  # so that sums over responses are exact, [eq:exact-sums]
+        if problem.n_states > n_classes:  # so that sums over responses are exact
             table = np.round(table * PARTS) / PARTS
         weight = np.array(layout.weights_or_ones(rows.weight, len(rows.code)))
         weight[known] *= table[rows.code[known] // n_classes, of_each[known]]

@@ -58,7 +58,7 @@ def find_near_mode(
     A climb that is cut short may be on its way back to where the fit ended: where labels have come
     back, or q still moves. One that is ahead of it cannot be, as bounds never fall. Bounds differ
     by what a crowd says that believes to err apart, so that they are scaled as its probabilities
-    are: [eq:design-effect].
+    are, by the design effect.
     """
     max_iter = int(SHARE * run.n_sweeps) - 1  # and one pass that counts what the start implies
     if problem.n_classes < 2 or max_iter < 1 or not run.converged:

@@ -179,7 +179,7 @@ class _Pairs:
         self.is_labelled = np.zeros(n, dtype=bool)
         self.is_labelled[self.task[~is_link & self.is_yes]] = True
         # The crowd errs together, so that n tasks tell each other along links what
-        # n / (1 + ρ (n − 1)) would, [eq:design-effect].
+        # n / (1 + ρ (n − 1)), the design effect, would.
         self.heard = np.ones(n)
         if self.is_binary:
             is_base = self.is_labelled | self.is_given

@@ -218,7 +218,7 @@ def join_scores(
 
 
 def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Scored:
-    """Choose how scores become probabilities, and score: [eq:design-effect], [eq:calibration]."""
+    """Choose how scores become probabilities, and score."""
     plain, parameters = fitted.plain, fitted.plain_parameters
     how = options.calibration
     if fitted.rows.gold is not None and fitted.rows.implied is None:

@@ -699,7 +699,7 @@ def share_discount(
     groups: Mapping[Any, str] | None = None,
     dependence: float = 0.3,
 ) -> Responses:
-    """Let the judges of a group share one discount, [eq:design-effect], as do responses of a task.
+    """Let the judges of a group share one discount, the design effect, as responses of a task do.
 
     `groups` names the group of each judge; None: the column `group` of the responses.
 

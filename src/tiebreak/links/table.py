@@ -4,7 +4,7 @@ The words of a table also say how links came about, as answers about pairs or as
 that were drawn or asked are outcomes: "same" is one answer of two, and each task has a class of its
 own draw. Duplicates are copies of one task: the group is one draw of the class. A must-link says
 the same in both cases, but what a group of m tasks says about how common its class is differs by a
-factor of m: [eq:sampling].
+factor of m.
 """
 
 from __future__ import annotations

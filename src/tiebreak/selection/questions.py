@@ -325,7 +325,7 @@ def open_units(state: TaskState) -> OpenUnits:
 
 
 def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
-    """Which class is this? What the answer corrects, [eq:gold-gain] or [eq:vote-gain].
+    """Which class is this? What the answer corrects: `value.answer_gain`.
 
     If other labels depend on it, all doubt in it counts: one more answer may not
     settle it, but it is the way to find out before it misleads them.
@@ -364,7 +364,7 @@ def price_same(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
 
 
 def price_vote(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
-    """One more response, of the worker who has not answered and is worth most: [eq:vote-gain]."""
+    """One more response, of the worker who has not answered and is worth most."""
     who, price = _can_be_asked(model, cost)
     gain = np.full(len(units), -np.inf)
     worker = np.zeros(len(units), dtype=np.int64)

@@ -147,7 +147,7 @@ def tempered(model: Estimator) -> Floats:
 
 
 def _scale(model: Estimator) -> Floats:
-    """Return by how much the scores of each task count, as in a fit: by weight, [eq:design-effect].
+    """Return by how much the scores of each task count, as in a fit: the design effect, by weight.
 
     Where a fit does not scale, as much as its `dependence` lets expect.
     """

@@ -41,7 +41,7 @@ def closed_groups(implied: Implications) -> ByGroup:
     """Lay out what links without weights imply for the kernels.
 
     Must-components are groups and cannot-linked groups are one link each, so that the closure
-    [eq:closure] is never written out.
+    is never written out.
     """
     closed = implied.closure
     ends = (closed.left, closed.right, np.full(len(closed.left), -1.0))
@@ -173,7 +173,7 @@ def with_mean_field(
     problem = known.on(plain)
     groups = closed_groups(implied) if closure else given_groups(links)
     at = groups.task
-    unit = units_of_copies(links, plain.rows.n_tasks)  # copies share one draw: [eq:sampling]
+    unit = units_of_copies(links, plain.rows.n_tasks)  # copies share one draw
     draws = None if unit is None else 1.0 / np.bincount(unit)[unit[at]]
     own = OwnRows(at, layout.part_of(problem.rows, at, plain.n_states), draws)
     tasks = MeanField(

@@ -46,12 +46,12 @@ class ConfusionMatrices(Workers):
         return counts.reshape(self.n_workers, self.n_classes, self.n_states)
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
-        """Return E[log θ], (n_codes, n_states): [eq:expected-logs]."""
+        """Return E[log θ], (n_codes, n_states)."""
         logs = dirichlet.log_shares(self.read, parameters, self.prior, 1, n_threads)
         return logs.reshape(-1, self.n_states)
 
     def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
-        """Return Σ_wk [log B(β_wk) − log B(β₀_wk)], as in [eq:bound-after-update]."""
+        """Return Σ_wk [log B(β_wk) − log B(β₀_wk)], a part of the bound."""
         return dirichlet.log_evidence(self.read, parameters, self.prior, 1, n_threads)
 
     def confusion(self, parameters: Floats) -> Floats:
@@ -62,7 +62,7 @@ class ConfusionMatrices(Workers):
 
 @dataclass(frozen=True, eq=False)
 class FixedRows(Around):
-    """A model of which some rows of confusion matrices are not learnt: [eq:one-class].
+    """A model of which some rows of confusion matrices are not learnt.
 
     A fixed row is known: it is the mean of the prior that the user gave. Counts are kept for all
     rows alike.

@@ -188,7 +188,7 @@ def score_all(of: FittedDataset, drawn: Draw, n: int) -> dict[str, Score]:
 def _score(of: FittedDataset, name: str, drawn: Draw, n: int, known: tb.Gold | None) -> Score:
     method = METHODS[name]
     links: tb.Links | None = None
-    if n and method.given == "derived":  # all that the labels say of pairs: [eq:label-derived]
+    if n and method.given == "derived":  # all that the labels say of pairs
         assert known is not None
         links = tb.Links.from_gold(known)
     elif n and method.given in ("random", "bvsb"):

@@ -162,7 +162,7 @@ def log_odds_of(links: LinkCodes, error: float | None, n_classes: int = 2) -> tu
 def odds_of_copies(links: LinkCodes, n_classes: int) -> Floats:
     """Return log (K − 1) for links that join copies, 0 for others.
 
-    A copy that is none is any of the other classes, all alike: [eq:sampling].
+    A copy that is none is any of the other classes, all alike.
     """
     if links.duplicate is None:
         return np.zeros(links.n_links)

@@ -162,7 +162,7 @@ class _Search:
         """Return the tasks of each large group that an end nearly as likely calls otherwise.
 
         Bounds differ by what a crowd says that believes to err apart, so that they are scaled as
-        its probabilities are: [eq:design-effect].
+        its probabilities are, by the design effect.
         """
         n_votes = np.array([self.plain.mean_responses])
         scale = float(Calibration(dependence).scale(n_votes)[0])
