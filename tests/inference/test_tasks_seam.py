@@ -26,7 +26,13 @@ from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known, with_fixed
-from tiebreak.inference.tasks import Independent, Inferred, OwnRows, Parameters
+from tiebreak.inference.tasks import (
+    Independent,
+    Inferred,
+    OwnRows,
+    Parameters,
+    with_log_prior,
+)
 from tiebreak.inference.tasks.coupling.linked import Joint, Linked, decode_jointly, with_links
 from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.inference.workers import MODELS, ConfusionMatrices, CrowdFacts, crowd_model
@@ -45,6 +51,10 @@ def link_codes(rows: list[tuple[int, int, bool, float]]) -> LinkCodes:
     weight = np.array([row[3] for row in rows], dtype=np.float64)
     given = ends.min(axis=1), ends.max(axis=1), must, weight, None, np.arange(len(rows))
     return LinkCodes(*given)
+
+
+def columns_of(crowd: tb.Responses) -> tuple[Any, Any, Any]:
+    return crowd.task_of_each(), crowd.worker_of_each(), crowd.label_of_each()
 
 
 def gold_codes(gold: dict[int, int]) -> GoldCodes:
@@ -279,6 +289,72 @@ def test_scores_that_repeat_the_class_prior_are_the_class_prior() -> None:
     other = with_fixed(other, np.arange(300), np.log(np.tile(shares, (300, 1))))
     first, second = (climb(each, FitState(q=each.votes())) for each in (one, other))
     assert np.abs(first.q - second.q).max() < 1e-6
+
+
+@settings(max_examples=40)
+@given(crowds(max_tasks=5), st.booleans(), st.booleans())
+def test_rows_of_log_prior_stand_in_the_place_of_class_shares(
+    crowd: Crowd, knows: bool, is_linked: bool
+) -> None:
+    """Never falling, the bound stays below the evidence: all labellings, each task by its row."""
+    plain = problem_of(crowd)
+    log_prior = np.log(
+        np.random.default_rng(1).dirichlet(np.ones(plain.n_classes), plain.rows.n_tasks)
+    )
+    problem = with_log_prior(plain, log_prior)
+    known = Known.of(crowd.gold if knows else None)
+    links = crowd.links._replace(weight=np.full(crowd.links.n_links, 0.7))
+    if is_linked and links.n_links:
+        implied = imply(links, plain.n_classes, gold=crowd.gold if knows else None)
+        problem = with_links(problem, implied, tb.ExactLinkOptions())
+    else:
+        is_linked = False
+        problem = known.on(problem)
+    state = climb(problem, FitState(q=known.clamp(problem.votes())), PLAIN)
+    assert_never_falls(list(state.bounds))
+    rows = list(zip(*(each.tolist() for each in columns_of(crowd.responses)), strict=True))
+    prior = np.repeat(crowd.confusion_prior.transpose(0, 2, 1), crowd.responses.n_workers, axis=0)
+    pairs = zip(links.left.tolist(), links.right.tolist(), links.must.tolist(), strict=True)
+    pulls = [(i, j, 0.7 if must else -0.7) for i, j, must in pairs]
+
+    def score(y: tuple[int, ...]) -> float:
+        total = enumeration.log_joint(y, rows, np.ones(plain.n_classes), prior)
+        total -= enumeration.log_joint(y, [], np.ones(plain.n_classes), prior)
+        total += enumeration.link_sum(y, pulls) if is_linked else 0.0
+        return total + float(sum(log_prior[i, k] for i, k in enumerate(y)))
+
+    gold = dict(zip(known.task.tolist(), known.label.tolist(), strict=True))
+    every = enumeration.labellings(plain.rows.n_tasks, plain.n_classes, gold)
+    evidence = enumeration.log_total(score, every)
+    # What is known counts with its row in the evidence, and not in the bound.
+    beside = float(log_prior[known.task, known.label].sum() + np.log(plain.n_classes) * len(gold))
+    assert state.bounds[-1] + beside <= evidence + 1e-8 * (1 + abs(evidence))
+
+
+def test_equal_rows_of_log_prior_are_even_shares_that_are_known() -> None:
+    crowd = tb.simulate.crowd(200, 8, 3, responses_per_task=3, random_state=0).responses
+    workers = crowd_model("confusion", CrowdFacts.of_responses(crowd)).workers
+    even = ClassPrior(np.ones(3), dirichlet.FIXED)
+    one = Problem(lay_out(crowd), Independent(even), workers, reference)
+    rows = np.full((200, 3), -np.log(3.0))
+    other = with_log_prior(one._replace(tasks=Independent(ClassPrior(np.ones(3)))), rows)
+    first, second = (climb(each, FitState(q=each.votes())) for each in (one, other))
+    assert np.abs(first.q - second.q).max() < 1e-12
+    assert first.bounds == pytest.approx(second.bounds, rel=1e-12)
+
+
+def test_copies_have_the_mean_of_their_log_priors_and_pairs_the_sum() -> None:
+    log_prior = np.log([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
+    pairs = [(0, 1, True, np.nan), (1, 2, True, np.nan)]
+    for is_copy, want in ((True, log_prior.mean(axis=0)), (False, log_prior.sum(axis=0))):
+        links = link_codes(pairs)._replace(weight=None, duplicate=np.full(2, is_copy))
+        workers = ConfusionMatrices(np.ones((1, 2, 2)), 1)
+        rows = layout.lay_out(np.zeros(4, int), np.empty(0, np.int32), np.zeros(3, np.int8), 2, 2)
+        plain = Problem(rows, Independent(ClassPrior(np.ones(2))), workers, reference)
+        options = tb.ExactLinkOptions()
+        problem = with_links(with_log_prior(plain, log_prior), imply(links, 2), options)
+        found = climb(problem, FitState(q=problem.votes()), PLAIN).q
+        assert found == pytest.approx(np.tile(np.exp(want - logsumexp(want)), (3, 1)))
 
 
 # -- a new model: tasks that follow each other -----------------------------------------------------

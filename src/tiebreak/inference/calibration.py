@@ -92,6 +92,9 @@ class CalibrationOptions(NamedTuple):
 
     mode: str = "auto"  # "auto", "votes" or "none"
     dependence: float = DEPENDENCE
+    # How many responses a task's own prior counts as, where it was learnt from the crowd and so
+    # shares its errors: [eq:design-effect].
+    n_more: float = 0.0
 
 
 def choose(
@@ -145,7 +148,8 @@ def _fit_to(
     plain: Problem, tasks: Codes, scores: Floats, evidence: Evidence, options: CalibrationOptions
 ) -> Calibration:
     """Fit to evidence on these tasks, in ascending order, by their class scores."""
-    return fit(scores, n_responses(plain.rows, tasks), evidence.among(tasks), options.dependence)
+    n_given = n_responses(plain.rows, tasks) + options.n_more
+    return fit(scores, n_given, evidence.among(tasks), options.dependence)
 
 
 def held_out_scores(
@@ -285,9 +289,13 @@ def n_responses(tasks: ByTask, at: Codes | None = None) -> Floats:
 
 
 def class_scores_of(problem: Problem, logs: Logs, tasks: Codes) -> Floats:
-    """Return the class scores of some rows by their responses, (n, n_classes)."""
+    """Return the class scores of some rows, (n, n_classes): prior, responses, what is given."""
     part = layout.part_of(problem.rows, tasks, problem.n_states)
-    return by_class(problem.backend.score_tasks(part, *logs), problem.n_classes)
+    scores = problem.backend.score_tasks(part, *logs)
+    own = problem.tasks.own
+    if own is not None:
+        scores = scores + own.fixed_of(tasks, problem.rows.n_tasks)
+    return by_class(scores, problem.n_classes)
 
 
 def probabilities(

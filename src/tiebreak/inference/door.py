@@ -262,15 +262,17 @@ def lay_out(responses: Responses) -> ByTask:
     return layout.lay_out(*given, responses.weight)
 
 
-def rows_of(inputs: Inputs, start: Floats | None = None) -> Rows:
+def rows_of(inputs: Inputs, start: Floats | None = None, *, alone: bool = False) -> Rows:
     """Return the rows of a fit; tasks with links or a known class have rows of their own.
 
-    `start`, (n_tasks, …), is where q starts, if it is not a function of the responses alone.
+    `start`, (n_tasks, …), is where q starts, if it is not a function of the responses alone;
+    `alone`: every task has a row of its own.
     """
     crowd, gold = inputs.responses, inputs.gold_codes
     implied = inputs.implied if crowd.n_classes > 1 else None
     tasks = lay_out(crowd)
-    if tasks.n_tasks < LEAST_TASKS or tasks.weight is not None or inputs.remote is not None:
+    is_small = tasks.n_tasks < LEAST_TASKS
+    if alone or is_small or tasks.weight is not None or inputs.remote is not None:
         return Rows(tasks, gold=gold, implied=implied)
     single = np.zeros(crowd.n_tasks, dtype=bool)
     if inputs.link_codes is not None:

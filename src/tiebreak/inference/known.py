@@ -172,8 +172,9 @@ def with_fixed(
         total[np.searchsorted(place, own.at)] += own.fixed
         total[np.searchsorted(place, at)] += fixed
         fixed = total
+    is_prior = own is not None and own.is_prior
     own = None
     if len(place):
         part = layout.part_of(problem.rows, place, problem.n_states)
-        own = OwnRows(place, part, fixed=fixed)
+        own = OwnRows(place, part, fixed=fixed, is_prior=is_prior)
     return problem._replace(tasks=replace(problem.tasks, own=own))  # type: ignore[type-var]

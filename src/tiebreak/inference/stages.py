@@ -227,7 +227,9 @@ def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Sco
         )
     else:
         chosen = calibration.choose(plain, parameters, how, _evidence(fitted, options))
-    q, memory = calibration.probabilities(fitted.problem, fitted.state, chosen, known=fitted.known)
+    n_given = calibration.n_responses(plain.rows) + how.n_more if how.n_more else None
+    given = fitted.problem, fitted.state, chosen, n_given, fitted.known
+    q, memory = calibration.probabilities(*given)
     label, _ = likeliest(plain.by_class(fitted.state.q))
     return Scored(q=q, label=label, memory=memory, found={**found, "calibration_": chosen})
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tiebreak.inference.dirichlet import ClassPrior
+from tiebreak.inference.dirichlet import FIXED, ClassPrior
+from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, softmax
 from tiebreak.kernels.layout import AWAY, ByTask, Codes, Floats, Roles
 from tiebreak.kernels.sweeper import Logs
@@ -36,6 +37,7 @@ class OwnRows(NamedTuple):
     rows: ByTask  # the responses on them
     draws: Floats | None = None  # (n_own,) draws of the class prior; None: 1 each. Copies share one
     fixed: Floats | None = None  # (n_own, n_states) log scores that are given; −∞: impossible
+    is_prior: bool = False  # whether these are log priors: copies of one task share theirs
     unit: Codes | None = None  # (n_own,) equal for copies, which share one draw; −1: of no copy
 
     def away(self, role: Roles) -> Roles:
@@ -57,6 +59,16 @@ class OwnRows(NamedTuple):
         if self.draws is not None:
             found += (self.draws - 1.0)[:, None] * log_prior
         return found if self.fixed is None else found + self.fixed
+
+    def fixed_of(self, tasks: Codes, n_tasks: int) -> Floats | float:
+        """Return the given scores of some rows, (n, n_states); 0 of those that have none."""
+        if self.fixed is None:
+            return 0.0
+        place = np.full(n_tasks, -1)
+        place[self.at] = np.arange(len(self.at))
+        found: Floats = self.fixed[place[tasks]]
+        found[place[tasks] < 0] = 0.0
+        return found
 
     def expected_fixed(self, q: Floats) -> float:
         """Return Σ ⟨q, fixed⟩, the part of the bound of scores that are given."""
@@ -132,7 +144,7 @@ class Independent:
     """Rows alone; `own` ones have log scores of their own beside responses and class prior.
 
     Those are known tasks where classes have subtypes (all states of other classes are impossible),
-    and tasks some of whose responses are gone. A classifier's prior will be more of them.
+    tasks some of whose responses are gone, and tasks with a prior of their own: `with_log_prior`.
     """
 
     shares: ClassPrior
@@ -166,3 +178,31 @@ class Independent:
         self, parameters: Parameters, score: Floats | None, scale: Floats, q: Floats, memory: Any
     ) -> Inferred:
         return Inferred(q if score is None else softmax(score), memory=memory)
+
+
+def with_log_prior(problem: Problem, log_prior: Floats) -> Problem:
+    """Return the problem in which every row has class probabilities of its own before any response.
+
+    `log_prior`, (n_rows, n_classes), takes the place of the class shares E[log π], which are known
+    and even then, so that they say nothing: [eq:task-prior]. Links and known classes come after it:
+    each row is a task, as tasks with equal responses differ.
+    """
+    assert type(problem.tasks) is Independent
+    assert problem.copies is None
+    shares = problem.tasks.shares
+    even = shares._replace(of_class=np.ones(shares.n_classes), read=FIXED)
+    at = np.arange(problem.rows.n_tasks, dtype=np.int32)
+    rows = layout.part_of(problem.rows, at, shares.n_states)
+    # The logs of even shares are added to every score: taken off here, the bound is exact.
+    fixed = log_prior[:, shares.class_of] + np.log(shares.n_classes)
+    return problem._replace(tasks=Independent(even, OwnRows(at, rows, fixed=fixed, is_prior=True)))
+
+
+def of_shares(parameters: Parameters, own: ClassPrior, shares: ClassPrior) -> Parameters:
+    """Return parameters with class counts on another prior of states.
+
+    After `with_log_prior` that is of class shares again: what later tasks are believed by, which
+    may have no prior of their own.
+    """
+    alpha, *others = parameters
+    return (alpha + (shares.prior - own.prior), *others)

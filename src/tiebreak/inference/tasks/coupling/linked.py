@@ -375,6 +375,8 @@ def _own_rows(
         place[former.at] = np.arange(len(former.at))
         has_some = place[at] >= 0
         fixed[has_some] = former.fixed[place[at[has_some]]]
+        if former.is_prior and unit is not None:  # copies have one prior: the mean of their logs
+            fixed /= n_copies[at, None]
     draws = None
     if unit is not None:
         draws = np.ones(len(at))
@@ -388,7 +390,8 @@ def _own_rows(
     some = fixed if fixed.any() else None
     if unit is not None:
         unit = np.where(np.arange(len(at)) < len(task), unit[at], -1).astype(np.int32)
-    return OwnRows(at, rows, draws, some, unit)
+    is_prior = former is not None and former.is_prior
+    return OwnRows(at, rows, draws, some, is_prior, unit)
 
 
 def _shares(unit: Codes, task: Codes, node: Codes, flip: Codes) -> Floats:
