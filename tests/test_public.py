@@ -34,7 +34,7 @@ PUBLIC = {
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
     *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
-    *("ask", "datasets", "decide", "errors", "evaluate", "judges"),
+    *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
     *("research", "selection", "shards", "simulate"),
     # errors and warnings; the others are in tb.errors
     *("TiebreakError", "InputError", "InputNote"),

@@ -19,6 +19,7 @@ from tiebreak._version import __version__
 
 if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak import ask as ask
+    from tiebreak import bench as bench
     from tiebreak import datasets as datasets
     from tiebreak import decide as decide
     from tiebreak import errors as errors
@@ -70,7 +71,7 @@ _HOMES = {  # the module of each name; it is loaded when the name is used
     "read_responses": "tables",
 }
 _ROOMS = (
-    *("ask", "datasets", "decide", "errors", "evaluate", "judges"),
+    *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
     *("research", "selection", "shards", "simulate"),
 )
 __all__ = ["__version__", *_HOMES, *_ROOMS]

@@ -59,6 +59,7 @@ GROUPS: dict[str, dict[str, str | dict[str, str]]] = {  # of the help: the funct
     "Check": {
         "evaluate": "look.evaluate",
         "report": "look.report",
+        "bench": "bench.bench",
         "judges": {"panel": "judges.panel", "rate": "judges.rate", "route": "judges.route"},
     },
     "Ask": {"ask": "ask.ask", "serve": "ask.serve"},
@@ -83,6 +84,7 @@ MEANT = {  # words that people try, and what to write
         "describe MODEL.tbm": "show info",
         "evaluate": "score test compare metrics",
         "report": "plot html page",
+        "bench": "benchmark leaderboard",
         "serve": "web server annotate",
         "judges panel": "panel",
         "judges rate": "rate rates",

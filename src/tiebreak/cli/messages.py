@@ -40,6 +40,9 @@ OWN: dict[str, Message] = {
     "nothing-new": "There is nothing new: name responses, --links or --gold.",
     "not-over-shards": "{what} over shards has no {options}. Leave it out.",
     "shards-need-folder": "Labels of shards go into a folder: name it with -o FOLDER.",
+    "no-bench-gold": "Methods are compared on known labels, and there are none. Name them with "
+    "--gold FILE.",
+    "bench-one-source": "Name responses, or datasets with --dataset NAME, and not both.",
     "processes-not-counted": "--cluster local:N takes a number of processes; got {address!r}.",
     "no-scheduler": "No scheduler answers at {address} ({reason}). Start one with: dask scheduler",
     # Conversion, questions, judges
