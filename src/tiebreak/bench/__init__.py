@@ -23,7 +23,7 @@ from typing import Any
 
 from tiebreak import datasets
 from tiebreak.arguments import checks, number, whole
-from tiebreak.bench.measure import OVER, Cell, LabelledCrowd, Plan, label_crowd, measure
+from tiebreak.bench.measure import OVER, Cell, LabelledCrowd, CellOptions, label_crowd, measure
 from tiebreak.bench.methods import OWN, find
 from tiebreak.bench.results import KEY, BenchResults, Gain, is_record, read_record
 from tiebreak.data.ids import Ids
@@ -32,7 +32,7 @@ from tiebreak.tables import open_target
 __all__ = ["OWN", "BenchResults", "Gain", "is_record", "read_record", "run"]
 
 Key = tuple[Any, ...]
-Task = tuple[LabelledCrowd, Any, int, Plan, bool]  # the arguments of `measure`
+Task = tuple[LabelledCrowd, Any, int, CellOptions, bool]  # the arguments of `measure`
 
 
 @checks(
@@ -80,15 +80,15 @@ def run(
         Keep the labels of the first seed, by set and method; every cell is measured for them.
     """
     crowds = sorted(_read(sets), key=lambda crowd: crowd.responses.n_responses)
-    plan = Plan(gold_share, limit, with_labels)
+    options = CellOptions(gold_share, limit, with_labels)
     wanted: dict[Key, tuple[Cell, Task]] = {}
     for crowd in crowds:
         for given in methods:
             method = find(given)
             if method.only_classes in (None, crowd.responses.n_classes):
                 for seed in range(seeds if method.draws or gold_share else 1):
-                    head = plan.head(crowd, method, seed)
-                    task = crowd, given, seed, plan, crowd is crowds[0]
+                    head = options.head(crowd, method, seed)
+                    task = crowd, given, seed, options, crowd is crowds[0]
                     wanted[_key(head)] = head, task
     cells: dict[Key, Cell] = {}
     if record is not None and resume and Path(record).exists():

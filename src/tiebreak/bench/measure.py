@@ -22,7 +22,7 @@ from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids
 from tiebreak.errors import GoldError, register
-from tiebreak.evaluate import Scored
+from tiebreak.evaluate import Comparison
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.tables import read_gold, read_responses
 
@@ -50,7 +50,7 @@ class LabelledCrowd(NamedTuple):
     checksum: str
 
 
-class Plan(NamedTuple):
+class CellOptions(NamedTuple):
     """How every cell of a run is measured."""
 
     gold_share: float = 0.0
@@ -90,7 +90,7 @@ def truth_of(crowd: Responses, gold: Gold) -> Codes:
 
 
 def measure(
-    crowd: LabelledCrowd, given: Any, seed: int, plan: Plan, is_checked: bool
+    crowd: LabelledCrowd, given: Any, seed: int, options: CellOptions, is_checked: bool
 ) -> tuple[Cell, Ids | None]:
     """Run a method and score it; return its cell and, if asked, the labels.
 
@@ -98,13 +98,13 @@ def measure(
     same scores.
     """
     method = methods.find(given)
-    cell = plan.head(crowd, method, seed)
-    responses, gold, truth = _split_gold(crowd, seed, plan.gold_share)
+    cell = options.head(crowd, method, seed)
+    responses, gold, truth = _split_gold(crowd, seed, options.gold_share)
     scored = np.flatnonzero(truth >= 0)
     cell["n_scored"] = len(scored)
     began = time.process_time()
     try:
-        with limited(plan.limit), warnings.catch_warnings():
+        with limited(options.limit), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             scores = method.scores(responses, gold, seed)
             cell["cpu"] = round(time.process_time() - began, 3)
@@ -114,11 +114,11 @@ def measure(
                 if not np.array_equal(scores, again):
                     raise ValueError("two calls with one seed gave different scores")
     except OutOfTimeError:
-        return cell | {"cpu": plan.limit, "error": OVER.format(plan.limit)}, None
+        return cell | {"cpu": options.limit, "error": OVER.format(options.limit)}, None
     except Exception as error:  # whatever a method raises: the run goes on, and tells it
         words = " ".join(f"{type(error).__name__}: {error}".split())
         return cell | {"error": words}, None
-    labels = responses.classes.take(scores.argmax(axis=1)) if plan.with_labels else None
+    labels = responses.classes.take(scores.argmax(axis=1)) if options.with_labels else None
     return cell | score(scores[scored], truth[scored], method.is_probability), labels
 
 
@@ -169,7 +169,7 @@ def score(scores: Floats, truth: Codes, is_probability: bool) -> Cell:
     }
     if is_probability:
         q = np.pad(scores, ((0, 0), (0, 1)))
-        stated = Scored(truth, q.argmax(axis=1), n_classes + 1, q.max(axis=1), q)
+        stated = Comparison(truth, q.argmax(axis=1), n_classes + 1, q.max(axis=1), q)
         cell["log_loss"] = stated.log_loss(LOG_LOSS_FLOOR)
         cell["calibration_error"] = stated.calibration_error()
     return cell | {"credit": base64.b64encode(zlib.compress(ties.tobytes(), 9)).decode()}
