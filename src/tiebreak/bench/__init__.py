@@ -23,7 +23,7 @@ from typing import Any
 
 from tiebreak import datasets
 from tiebreak.arguments import checks, number, whole
-from tiebreak.bench.measure import OVER, Cell, LabelledCrowd, CellOptions, label_crowd, measure
+from tiebreak.bench.measure import OVER, Cell, CellOptions, LabelledCrowd, label_crowd, measure
 from tiebreak.bench.methods import OWN, find
 from tiebreak.bench.results import KEY, BenchResults, Gain, is_record, read_record
 from tiebreak.data.ids import Ids
