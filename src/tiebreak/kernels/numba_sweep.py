@@ -18,14 +18,14 @@ classes before they are compiled. For two classes `_source` writes
             w = weight_of(weight, r)
             s0 += w * log_table[c, k]
             s1 += w * log_table[c, k + np.uint64(1)]
-        score[k, t] = s0
-        score[k + np.uint64(1), t] = s1
+        row_of[t, k] = s0
+        row_of[t, k + np.uint64(1)] = s1
 
-Up to seven classes are one such piece; more than 32 are pieces of four, and what is left. Rows of 8
-to 32 states are held whole in vector registers (`whole_rows`), where numba has them. Scores of a
-block lie as (class, task), so that each step of the softmax is one loop over the tasks, which
-becomes vector instructions for any number of classes. Positions are unsigned: signed ones are
-checked for counting from the end of an array.
+More than 32 states are pieces of four, and what is left. Rows of up to 32 are held whole in vector
+registers (`whole_rows`), where numba has them. Scores of a block lie as (class, task), so that each
+step of the softmax is one loop over the tasks, which becomes vector instructions for any number of
+classes; `row_of` is the same array, seen by task. Positions are unsigned: signed ones are checked
+for counting from the end of an array.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from tiebreak.kernels.layout import (
 __all__ = ["scaled_probabilities", "score_tasks", "sweep_tasks", "tally"]
 
 ONE_PIECE = 7  # classes whose steps are written out at once
-WHOLE_ROWS = range(4, 33)  # states
+WHOLE_ROWS = range(2, 33)  # states
 TASKS_PER_BLOCK = 128  # the product of as many norms does not overflow
 NUMBERS_PER_BLOCK = 4096  # with many classes: a block stays in the nearest cache
 NO_FLOATS = np.empty(0)
@@ -143,6 +143,10 @@ def _pass(
     totals = np.zeros((n_chunks, n_classes))
     figures = np.zeros((n_chunks, 2))  # change and entropy
     sweep = sweep_for(n_classes)
+    if n_classes in WHOLE_ROWS:
+        in_lines = _zeros(1, *logs[1].shape)[0]
+        in_lines[:] = logs[1]
+        logs = logs[0], in_lines
     columns = tasks.start, tasks.code, tasks.weight, tasks.rounder
 
     def work(c: int) -> None:
@@ -351,7 +355,7 @@ def put_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
 # -- what is written out for a number of classes ---------------------------------------------------
 
 PIECE = """
-def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, score):
+def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, row_of):
     for t in range(m):
         i = np.uint64(listed[t])
         [s{j} = log_prior[{at}]]
@@ -362,15 +366,15 @@ def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, score):
             w = weight_of(weight, r)
             [s{j} += w * log_table[c, {at}]]
             r += ONE
-        [score[{at}, t] = s{j}]
+        [row_of[t, {at}] = s{j}]
 
-def count_{n}(k, listed, m, start, code, weight, rounder, score, q, counts, totals, change):
+def count_{n}(k, listed, m, start, code, weight, rounder, row_of, q, counts, totals, moved):
     [a{j} = 0.0]
-    [far{j} = 0.0]
+    [far{j} = moved[{at}]]
     counting = len(counts) > 0
     for t in range(m):
         i = np.uint64(listed[t])
-        [p{j} = score[{at}, t]]
+        [p{j} = row_of[t, {at}]]
         [gap{j} = abs(p{j} - q[i, {at}])]
         [far{j} = gap{j} if gap{j} > far{j} else far{j}]
         [q[i, {at}] = p{j}]
@@ -383,8 +387,7 @@ def count_{n}(k, listed, m, start, code, weight, rounder, score, q, counts, tota
             [counts[c, {at}] += weighed(p{j}, weight, r, rounder)]
             r += ONE
     [totals[{at}] += a{j}]
-    [change = max(change, far{j})]
-    return change
+    [moved[{at}] = far{j}]
 
 def count_codes_{n}(k, low, high, start, task, weight, rounder, chosen, q, counts):
     for c in range(low, high):
@@ -403,11 +406,11 @@ def sweep_{name}(
 ):
     n = q.shape[1]
     size = max(8, min(TASKS_PER_BLOCK, NUMBERS_PER_BLOCK // n))
-    score = np.empty({shape})
+    score = np.empty((n, size))
     extra = np.empty((3, size))
     listed = np.empty(size, np.int64)
     total = np.zeros(n)  # local: side by side in memory, threads would fight for a cache line
-    far = 0.0
+    moved = np.zeros(n)
     entropy = 0.0
     for first in range(low, high, size):
         n_left = min(size, high - first)
@@ -417,17 +420,17 @@ def sweep_{name}(
             if m == 0:
                 continue
             if wanted == FREE:
-                <score_{n}({k}, {of_tasks}, log_prior, log_table, score)>
+                <score_{n}({k}, {of_tasks}, log_prior, log_table, score.T)>
                 if scores_only:
-                    put_{layout}(score, listed, m, q)
+                    put_columns(score, listed, m, q)
                     continue
-                entropy += {infer}
+                entropy += infer_columns(score, extra, listed, m, q, scale)
             else:
-                {take}
-            <far = count_{n}({k}, {of_tasks}, rounder, score, q, counts, total, far)>
+                take_columns(score, listed, m, q)
+            <count_{n}({k}, {of_tasks}, rounder, score.T, q, counts, total, moved)>
     for k in range(n):
         totals[k] = total[k]
-    figures[0] = far
+        figures[0] = max(figures[0], moved[k])
     figures[1] = entropy
 """
 COUNT_CODES = """
@@ -442,22 +445,15 @@ def sweep_for(n_classes: int) -> Callable[..., None]:
     """Return what sweeps over tasks with so many classes, or states."""
     whole = whole_rows() if n_classes in WHOLE_ROWS else None
     if whole is None:
-        pieces = _pieces(n_classes)
-        infer = "infer_columns(score, extra, listed, m, q, scale)"
-        take = "take_columns(score, listed, m, q)"
-        given = {"layout": "columns", "shape": "(n, size)", "infer": infer, "take": take}
-        return _compiled("sweep", SWEEP, pieces, given, globals())
-    infer = "infer_rows(LIKE, score, extra, listed, m, q, scale, start, code, log_table, counts)"
-    take = "take_rows(LIKE, score, listed, m, q)"
-    given = {"layout": "rows", "shape": "(size, n)", "infer": infer, "take": take}
-    namespace = globals() | vars(whole) | {"LIKE": (0,) * n_classes}
-    return _compiled("sweep", SWEEP, ("whole", n_classes), given, namespace)
+        return _compiled("sweep", SWEEP, _pieces(n_classes), globals())
+    given = {"LIKE": (0,) * n_classes} | {each: getattr(whole, each) for each in whole.__all__}
+    return _compiled("sweep", SWEEP, ("whole", n_classes), globals() | given)
 
 
 @cache
 def count_by_code_for(n_classes: int) -> Callable[..., None]:
     """Return what counts responses that are sorted by code."""
-    return _compiled("by_code", COUNT_CODES, _pieces(n_classes), {}, globals())
+    return _compiled("by_code", COUNT_CODES, _pieces(n_classes), globals())
 
 
 def _pieces(n_classes: int) -> tuple[int, int]:
@@ -476,7 +472,7 @@ def whole_rows() -> ModuleType | None:
 
 
 def _compiled(
-    kind: str, template: str, pieces: tuple[Any, int], given: dict[str, str], names: dict[str, Any]
+    kind: str, template: str, pieces: tuple[Any, int], names: dict[str, Any]
 ) -> Callable[..., None]:
     """Write a function out, and all that it calls, and compile it.
 
@@ -486,9 +482,7 @@ def _compiled(
     name = f"{n}_{rest}" if rest else str(n)
     source = "" if n == "whole" else "".join(_written(PIECE, each) for each in {n, rest} - {0})
     source += _written(template, n, rest).replace("{name}", name)
-    given = given | {"of_tasks": "listed, m, start, code, weight"}
-    for placeholder, text in given.items():
-        source = source.replace(f"{{{placeholder}}}", text)
+    source = source.replace("{of_tasks}", "listed, m, start, code, weight")
     namespace = dict(names)
     exec(compile(source, __file__, "exec"), namespace)
     for each, function in list(namespace.items()):
