@@ -28,11 +28,11 @@ HEAVY = {"duckdb", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy"
 PUBLIC = {
     "__version__",
     # data
-    *("Responses", "Links", "Gold", "Labels"),
+    *("Responses", "Links", "Gold", "Labels", "Sequences"),
     *("read_responses", "read_links", "read_gold", "read_labels"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
-    *("ExactLinkOptions", "MeanFieldOptions"),
+    *("ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
     # rooms
     *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
     *("research", "selection", "shards", "simulate"),
@@ -94,7 +94,12 @@ def test_asking_for_help_is_light() -> None:
 
 
 UNLOADED = {  # by a fit whose links have no loop, tie no three tasks, and hold for sure; no gold
-    *("inference.tasks.mean_field", "estimators.auto", "estimators.gold_stage"),
+    *(
+        "inference.tasks.mean_field",
+        "inference.sequencing",
+        "estimators.auto",
+        "estimators.gold_stage",
+    ),
     *("links.chains", "links.feasible", "links.check"),
     *("decide", "judges", "life", "report", "selection", "shards", "tables.array_folder"),
 }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak.data import Responses as Responses
     from tiebreak.data.gold import Gold as Gold
     from tiebreak.data.labels import Labels as Labels
+    from tiebreak.data.sequences import Sequences as Sequences
     from tiebreak.errors import InputError as InputError
     from tiebreak.errors import InputNote as InputNote
     from tiebreak.errors import TiebreakError as TiebreakError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak.links import Links as Links
     from tiebreak.options import ExactLinkOptions as ExactLinkOptions
     from tiebreak.options import MeanFieldOptions as MeanFieldOptions
+    from tiebreak.options import SequenceOptions as SequenceOptions
     from tiebreak.research.gibbs import GibbsSampler as GibbsSampler
     from tiebreak.tables import read_gold as read_gold
     from tiebreak.tables import read_labels as read_labels
@@ -62,6 +64,8 @@ _HOMES = {  # the module of each name; it is loaded when the name is used
     "MajorityVote": "estimators.majority_vote",
     "MeanFieldOptions": "options",
     "Responses": "data",
+    "SequenceOptions": "options",
+    "Sequences": "data.sequences",
     "TiebreakError": "errors",
     "VariationalBayes": "estimators.variational_bayes",
     "load": "life.model_file",

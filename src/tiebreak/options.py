@@ -130,6 +130,37 @@ class MeanFieldOptions:
         )
 
 
+@dataclass(frozen=True)
+class SequenceOptions:
+    """Tasks in sequences: how a task depends on the one before it.
+
+    Parameters
+    ----------
+    model
+        "none": labels are a possible sequence, and nothing more. "chain": what follows what is
+        learnt. "back": also how a worker's answer depends on the one before it. "auto": the
+        richest of these that is not clearly worse where workers' answers are left out.
+    words
+        Whether the text of a task counts as one more worker. "auto": with model="auto" it may be
+        chosen, on top of "back".
+    tags
+        "bio": `I-X` only after `B-X` or `I-X`. "none": all classes may follow each other. "auto":
+        "bio" where all classes but one at most are `B-…` or `I-…`.
+    """
+
+    model: str = AUTO
+    words: str | bool = AUTO
+    tags: str = AUTO
+
+    def __post_init__(self) -> None:
+        _check_fields(
+            self,
+            model=one_of((AUTO, "none", "chain", "back")),
+            words=word_or(AUTO, FLAG),
+            tags=one_of((AUTO, "bio", "none")),
+        )
+
+
 LinkOptions = ExactLinkOptions | MeanFieldOptions
 LINK_OPTIONS: dict[str, type[LinkOptions]] = {
     "exact": ExactLinkOptions,

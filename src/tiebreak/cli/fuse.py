@@ -41,6 +41,8 @@ def fuse(
     out: options.Out = None,
     links: options.Links = None,
     gold: options.Gold = None,
+    sequences: options.Sequences = None,
+    spans_out: Annotated[str | None, option("FILE", "With --sequences: write spans here.")] = None,
     method: options.ByMethod = None,
     columns: options.Columns = None,
     given: options.Set = None,
@@ -68,14 +70,18 @@ def fuse(
     """
     if as_json and out in (None, STANDARD):
         raise OptionError("json-needs-out")
-    inputs = CommandInputs(responses, columns, given, links=links, gold=gold)
+    files = {"links": links, "gold": gold, "sequences": sequences}
+    inputs = CommandInputs(responses, columns, given, **files)
     abstaining = inputs.take("abstain_rate")
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
-    needs_vb = over_shards or (bool(save) and keep == "counts")
+    needs_vb = over_shards or bool(sequences) or (bool(save) and keep == "counts")
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
     if links and method not in USES_LINKS:
         raise OptionError("method-without-links", method=method)
+    if sequences and method != "vb":
+        raise OptionError("method-without-sequences", method=method)
+    require("--spans-out", spans_out, "--sequences", sequences)
     is_exact = method != "gibbs" and not isinstance(estimator.link_options, MeanFieldOptions)
     require("--doubtful", doubtful, "--links, inferred exactly", links and is_exact)
     if worker_summary and method == "mv":
@@ -86,6 +92,7 @@ def fuse(
         from tiebreak.cli.cluster import fuse_shards
 
         unused = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix, "--keep": keep}
+        unused["--sequences"] = sequences
         made = fuse_shards(
             estimator,
             inputs,
@@ -107,7 +114,7 @@ def fuse(
     else:
         require("--set resume", resuming, "--cluster or --out-of-core", False)
         out = out or STANDARD
-        inputs.check(out, workers, worker_summary, doubtful, also=(cost_matrix,))
+        inputs.check(out, workers, worker_summary, doubtful, spans_out, also=(cost_matrix,))
         with stages("reading and fitting"):
             model = fit(method, estimator, inputs.read(), force=force)
             decisions: Decisions | None = None
@@ -120,12 +127,14 @@ def fuse(
             summary["decisions"] = summarise_decisions(decisions)
             decided = describe_decisions(decisions)
     write_beside(model, workers, worker_summary, doubtful, counts)
+    if spans_out:
+        model.spans_.write(spans_out)
     if save:
         model.save(save, keep=keep or "responses")
     if as_json:
         print_json(summary | {"out": out, "workers_out": workers, "saved": save})
     say("\n".join([*describe_summary(summary), *decided]))
-    say(wrote((out, workers, worker_summary, doubtful, save)) or "labels are on stdout")
+    say(wrote((out, workers, worker_summary, doubtful, spans_out, save)) or "labels are on stdout")
 
 
 def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
@@ -138,7 +147,8 @@ def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: boo
         if method != "mv":
             worker_model = estimator.get_params().get("worker_model") or "confusion"
             checks.note_or_refuse(inputs.responses, worker_model, force=force)
-        return estimator.fit(inputs.responses, links=inputs.links, gold=inputs.gold)
+        more = {} if inputs.sequences is None else {"sequences": inputs.sequences}
+        return estimator.fit(inputs.responses, links=inputs.links, gold=inputs.gold, **more)
 
 
 def write_labels(
@@ -189,6 +199,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "classes": crowd.n_classes,
         "gold": 0 if model.gold_ is None else len(model.gold_),
         "links": 0 if model.links_ is None else len(model.links_),
+        **summarise_sequences(model),
         "links_broken": None if model.violations_ is None else len(model.violations_),
         "link_strength": getattr(model, "link_strength_", None),
         "links_doubtful": None if model.doubtful_links_ is None else len(model.doubtful_links_),
@@ -203,6 +214,20 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
         "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
         **({"r_hat": model.r_hat_} if method == "gibbs" else {}),
+    }
+
+
+def summarise_sequences(model: Any) -> dict[str, Any]:
+    """Return how tasks in sequences were fitted, and how many spans there are."""
+    spans = getattr(model, "spans_", None)
+    if spans is None:
+        return {}
+    compared = [each._asdict() for each in model.sequence_choice_]
+    return {
+        "sequences": len(spans.sequences),
+        "sequence_model": model.sequence_model_,
+        "sequence_choice": compared,
+        "spans": len(spans),
     }
 
 
@@ -271,6 +296,9 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
     if n["gold"]:
         parts.append(f"{n['gold']:,} gold")
     lines = [", ".join(parts)]
+    if "spans" in n:
+        found = counted(n["spans"], "span")
+        lines.append(f"{found} in {counted(n['sequences'], 'sequence')}: {n['sequence_model']}")
     iterations = counted(n["sweeps"], "iteration")
     if "r_hat" in n:
         mixed = "chains have mixed" if n["converged"] else "chains have not mixed"

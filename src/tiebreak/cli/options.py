@@ -24,7 +24,13 @@ import typer
 from tiebreak.cli import messages
 from tiebreak.cli.output import STANDARD
 from tiebreak.errors import FileError, OptionError, note
-from tiebreak.options import ExactLinkOptions, LinkOptions, MeanFieldOptions, require_word
+from tiebreak.options import (
+    ExactLinkOptions,
+    LinkOptions,
+    MeanFieldOptions,
+    SequenceOptions,
+    require_word,
+)
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
@@ -52,6 +58,7 @@ Responses = Annotated[list[str], typer.Argument(metavar="RESPONSES", help=TABLES
 Model = Annotated[str, typer.Argument(metavar="MODEL.tbm", help="A model file.")]
 Out = Annotated[File, option("FILE", "Write labels here, not to stdout.", "-o", "--out")]
 Links = Annotated[File, option("FILE", "Table of left, right, link (must|cannot).")]
+Sequences = Annotated[File, option("FILE", "Table of task, sequence, position, text.")]
 Gold = Annotated[File, option("FILE", "Table of task, label: known classes.")]
 Texts = Annotated[File, option("FILE", "Table of task, text: what to show.")]
 Columns = Annotated[File, option("PAIRS", "Names of columns, in any table: task=item,left=…")]
@@ -222,6 +229,8 @@ class CommandInputs(OptionValues):
         for name in self.left:
             if name.startswith("link_") or name == "on_contradiction":
                 require(f"--set {name}", True, "--links", self.files.get("links"))
+            if name.startswith("sequence_"):
+                require(f"--set {name}", True, "--sequences", self.files.get("sequences"))
         return build_estimator(method, self, defaults, needs_vb=needs_vb)
 
     def read(self, *, may_be_empty: bool = False, has_media: bool = False) -> SimpleNamespace:
@@ -253,6 +262,7 @@ class CommandInputs(OptionValues):
             columns=None if export is None else export.columns,
             form=None if export is None else export.form,
             links=read("links", tables.read_links, sampling=sampling),
+            sequences=read("sequences", tables.read_sequences),
             gold=read("gold", tables.read_gold),
             truth=read("truth", tables.read_gold),
             among=read("among", tables.read_tasks),
@@ -289,6 +299,9 @@ ESTIMATORS: dict[Method, str] = {
     "mv": "MajorityVote",
     "gibbs": "GibbsSampler",
 }
+
+
+SEQUENCE_NAMES = tuple(f"sequence_{each.name}" for each in fields(SequenceOptions))
 
 
 def link_names(kind: type[LinkOptions]) -> list[str]:
@@ -339,18 +352,26 @@ def build_estimator(
         known = estimator.get_params().keys()
         has_links = "link_options" in known
         links = [*link_names(ExactLinkOptions), *link_names(MeanFieldOptions)] if has_links else []
-        if values.left.keys() <= {*known, *links}:
+        has_sequences = "sequence_options" in known
+        if values.left.keys() <= {*known, *links, *(SEQUENCE_NAMES if has_sequences else ())}:
             break
     chosen = {key: value for key, value in defaults.items() if key in known}
     if has_links and (options := take_link_options(values)) is not None:
         chosen["link_options"] = options
-    chosen |= values.take_last(*sorted(known - {"link_options", "progress"}))
+    if has_sequences and (given := values.take(*SEQUENCE_NAMES)):
+        fields_of = {name.removeprefix("sequence_"): value for name, value in given.items()}
+        chosen["sequence_options"] = SequenceOptions(**fields_of)
+    own = {"link_options", "sequence_options", "progress"}
+    chosen |= values.take_last(*sorted(known - own))
     return name, estimator.set_params(**chosen)
 
 
 # Arguments of Python, by which messages name options, and how a command spells them.
 FLAGS = {
-    **{name: f"--{name}" for name in ("gold", "links", "texts", "columns", "kinds", "save")},
+    **{
+        name: f"--{name}"
+        for name in ("gold", "links", "texts", "columns", "kinds", "save", "sequences")
+    },
     **{name: f"--{name}" for name in ("keep", "wait", "again", "force", "selection", "accepts")},
     **{name: f"--{name}" for name in ("truth", "probabilities")},
     "cost_matrix": "--cost-matrix",

@@ -6,6 +6,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.responses import Responses
 from tiebreak.data.runs import Extras, weigh
+from tiebreak.data.sequences import Sequences, Spans
 
 __all__ = [
     "REPEATS",
@@ -17,6 +18,8 @@ __all__ = [
     "Labels",
     "Repeats",
     "Responses",
+    "Sequences",
+    "Spans",
     "read_weights",
     "weigh",
 ]

@@ -107,6 +107,17 @@ MESSAGES: dict[str, Message] = {
     "gold-known-twice": _known_twice,
     "unknown-gold": _unknown_gold,
     "classes-of-gold": _classes_of_gold,
+    # sequences
+    "no-id-in-sequences": "A row of sequences has no {role} ({where}). Fill it in or remove it.",
+    "task-in-two-places": lambda task, where: (
+        f"Task {task!r} is in two places of sequences: {where[0]} and {where[1]}. Keep one."
+    ),
+    "two-at-one-position": lambda tasks, where: (
+        f"Tasks {tasks[0]!r} ({where[0]}) and {tasks[1]!r} ({where[1]}) are at one position of "
+        "one sequence. Correct one of them."
+    ),
+    "no-position": "A position of sequences is no number ({where}). Correct it, or leave the "
+    "column out: rows are then in order.",
     # labels
     "no-probabilities": "These labels carry no probability for every class.",
 }

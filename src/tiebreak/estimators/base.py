@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_html
 from tiebreak.data.gold import Gold
@@ -48,12 +49,14 @@ from tiebreak.options import (
     ExactLinkOptions,
     LinkOptions,
     MeanFieldOptions,
+    SequenceOptions,
     check_common,
     require_word,
 )
 from tiebreak.wording import counted
 
 if TYPE_CHECKING:
+    from tiebreak.data.sequences import Sequences
     from tiebreak.decide import Decisions
     from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks
@@ -326,6 +329,8 @@ def problem_on(
     """Return a problem on the backend that an estimator's options choose."""
     choose = choose_backend if inputs.remote is None else inputs.remote.backend
     n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
+    if inputs.sequences is not None:
+        n_linked += len(inputs.sequences.codes.row)
     return Problem(
         rows.laid,
         tasks,
@@ -334,6 +339,24 @@ def problem_on(
         model.n_threads or default_threads(),
         copies=rows.copies,
     )
+
+
+def with_tasks_of(sequences: Sequences, responses: Any, worker_model: WorkerModel) -> Responses:
+    """Return the responses with all tasks of sequences, answered or not."""
+    if has_subtypes(worker_model):
+        raise OptionError("subtypes-with-sequences", worker_model=worker_model)
+    if not isinstance(responses, Responses):
+        responses = tables.read_responses(responses)
+    crowd: Responses = responses
+    return crowd.with_tasks(sequences.tasks)
+
+
+def with_sequences(inputs: Inputs, sequences: Sequences, options: SequenceOptions | None) -> Inputs:
+    """Return the inputs with their tasks in sequences, checked."""
+    from tiebreak.inference import sequencing
+
+    given = inputs.responses, inputs.gold_codes, inputs.link_codes, options or SequenceOptions()
+    return inputs._replace(sequences=sequencing.place(sequences, *given))
 
 
 def weight_of_gold(gold_weight: GoldWeight, inputs: Inputs) -> Floats | None:
@@ -387,6 +410,8 @@ def check_options(model: VariationalBayes) -> None:
         require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):
         raise OptionError("start-not-init")
+    if not isinstance(model.sequence_options, SequenceOptions | None):
+        raise OptionError("no-sequence-options", value=model.sequence_options)
     if not isinstance(model.link_options, LinkOptions | None):
         raise OptionError("no-link-options", value=model.link_options)
     if isinstance(model.calibrate, bool):

@@ -52,6 +52,10 @@ register(
         "None; got {value!r}.",
         "subtypes-need-exact-links": "worker_model={worker_model!r} needs exact links: "
         "tb.ExactLinkOptions().",
+        "no-sequence-options": "sequence_options must be tb.SequenceOptions(…) or None; got "
+        "{value!r}.",
+        "subtypes-with-sequences": "worker_model={worker_model!r} splits classes into subtypes, "
+        "which tasks in sequences cannot have. Leave worker_model out.",
         "no-start": "MajorityVote counts votes once: it needs no start. Leave it out.",
         "start-no-model": "start must be a fitted model; got {given}. {hint}",
         "start-not-fitted": "start is a model that was not fitted yet. Call its fit first.",

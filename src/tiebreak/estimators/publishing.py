@@ -50,7 +50,8 @@ def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     """Set the attributes of a model that end in an underscore, and raise the notes."""
     publish_learnt(model, fitted, scored)
     has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
-    is_plain = fitted.inputs.link_codes is None and fitted.inputs.gold_codes is None
+    inputs = fitted.inputs
+    is_plain = inputs.link_codes is None and inputs.gold_codes is None and inputs.sequences is None
     if is_plain and not has_collapsed:
         from tiebreak.inference import near_modes
 
@@ -63,6 +64,11 @@ def publish_learnt(model: VariationalBayes, fitted: Fitted, scored: Scored) -> N
     """Set what was learnt of workers, classes, links and the tasks here."""
     found = scored.found
     model.calibration_ = found["calibration_"]
+    placed = fitted.inputs.sequences
+    model.sequences_ = None if placed is None else placed.given
+    for name in ("spans_", "transitions_", "sequence_model_"):
+        setattr(model, name, found.get(name))
+    model.sequence_choice_ = found.get("sequence_choice_", ())
     model.link_strength_ = found.get("link_strength_")
     model.link_grid_ = found.get("link_grid_")
     model.uncertain_groups_ = uncertain_groups(fitted, found.get("uncertain", ()))

@@ -6,12 +6,15 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from tiebreak import tables
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import (
     BayesEstimator,
     check_options,
     require_fitted,
     weight_of_gold,
+    with_sequences,
+    with_tasks_of,
 )
 from tiebreak.inference import dirichlet, stages
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
@@ -25,9 +28,11 @@ from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, nam
 from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
-from tiebreak.options import AUTO, LinkOptions
+from tiebreak.options import AUTO, LinkOptions, SequenceOptions
 
 if TYPE_CHECKING:
+    from tiebreak.data.sequences import Sequences, Spans
+    from tiebreak.inference.sequencing import Candidate
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
     from tiebreak.inference.tasks.mean_field import GridPoint
     from tiebreak.inference.workers.kinds import Kinds
@@ -63,6 +68,9 @@ class VariationalBayes(BayesEstimator):
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
         `MeanFieldOptions(…)`: the paper's, where links pull and push with one strength.
+    sequence_options
+        `SequenceOptions(…)`: how tasks depend on the task before them, where `fit` is given
+        sequences.
     gold_weight
         How often a known task counts for its workers, where a guessed one counts once. "auto": the
         more, the more a worker answered, because guesses have errors in common;
@@ -112,6 +120,12 @@ class VariationalBayes(BayesEstimator):
         How scores became probabilities: `dependence` and `multiplier`, or None.
     worker_model_
         The worker model of the fit.
+    spans_
+        With sequences: the spans that labels make, each with its probability, or None.
+    transitions_
+        With sequences: E[A], (n_classes, n_classes), how often each class follows each, or None.
+    sequence_model_, sequence_choice_
+        With sequences: the model of them, and what was compared to choose it.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -124,6 +138,11 @@ class VariationalBayes(BayesEstimator):
     {'a': 'x', 'b': 'y', 'c': 'x'}
     """
 
+    sequences_: Sequences | None = field(init=False)
+    spans_: Spans | None = field(init=False)
+    transitions_: Floats | None = field(init=False)
+    sequence_model_: str | None = field(init=False)
+    sequence_choice_: tuple[Candidate, ...] = field(init=False)
     link_strength_: float | None = field(init=False)
     link_grid_: tuple[GridPoint, ...] | None = field(init=False)
     link_report_: LinkReport | None = field(init=False)
@@ -144,6 +163,7 @@ class VariationalBayes(BayesEstimator):
     trust: dirichlet.Trust | None = None
     gold_weight: GoldWeight = AUTO
     link_options: LinkOptions | None = None
+    sequence_options: SequenceOptions | None = None
     calibrate: str | bool = "auto"
     dependence: float = DEPENDENCE
     on_contradiction: OnContradiction = "error"
@@ -155,15 +175,27 @@ class VariationalBayes(BayesEstimator):
     n_threads: int | None = None
 
     def fit(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        sequences: Any = None,
     ) -> Self:
         """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
 
         The start may have been fitted to other responses: tasks and workers that it has not seen
-        start as in a cold fit.
+        start as in a cold fit. `sequences` says which tasks follow each other: `Sequences`, or a
+        table of task, sequence, position and text.
         """
         check_options(self)
+        given = None if sequences is None else tables.read_sequences(sequences)
+        if given is not None:
+            responses = with_tasks_of(given, responses, self.worker_model)
         inputs = self._read_inputs(responses, links, gold)
+        if given is not None:
+            inputs = with_sequences(inputs, given, self.sequence_options)
         self.worker_model_ = name_of(self.worker_model)
         self._communities = None
         publishing.publish(self, *self._fit_inputs(inputs, start))

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.links.table import Asker
 from tiebreak.options import CONTRADICTIONS
 from tiebreak.wording import first_few
+
+if TYPE_CHECKING:
+    from tiebreak.inference.sequencing import Placed
 
 
 class RemoteTasks(Protocol):
@@ -59,6 +62,7 @@ class Inputs(NamedTuple):
     gold_codes: GoldCodes | None
     implied: Implications | None  # what follows from the links to use and from gold
     remote: RemoteTasks | None = None  # beside those of `responses`
+    sequences: Placed | None = None
 
     @property
     def link_codes(self) -> LinkCodes | None:
@@ -271,8 +275,13 @@ def rows_of(inputs: Inputs, start: Floats | None = None, *, alone: bool = False)
     crowd, gold = inputs.responses, inputs.gold_codes
     implied = inputs.implied if crowd.n_classes > 1 else None
     tasks = lay_out(crowd)
+<<<<<<< HEAD
     is_small = tasks.n_tasks < LEAST_TASKS
     if alone or is_small or tasks.weight is not None or inputs.remote is not None:
+=======
+    is_alone = inputs.remote is not None or inputs.sequences is not None
+    if tasks.n_tasks < LEAST_TASKS or tasks.weight is not None or is_alone:
+>>>>>>> 76a14309 (Tasks in sequences: chains with gold, soft links, workers who look back and words; labels are possible paths, spans have probabilities)
         return Rows(tasks, gold=gold, implied=implied)
     single = np.zeros(crowd.n_tasks, dtype=bool)
     if inputs.link_codes is not None:

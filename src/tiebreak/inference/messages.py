@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tiebreak.errors import register
-from tiebreak.wording import counted
+from tiebreak.wording import agreeing, counted
 
 TOO_MANY = "Is the label column the right one? Text answers must be grouped into classes first."
 COARSER = (
@@ -25,6 +25,16 @@ def _near_mode(one: object, other: object, behind: float, n_changed: int, n_task
         f"Responses alone do not settle what is {one!r} and what is {other!r}: a fit that starts "
         f"with the two swapped ends {abs(behind):.1f} nats {where} and changes "
         f"{counted(n_changed, 'label')} of {n_tasks:,}. Some gold or links decide."
+    )
+
+
+def _out_of_sequence(one: tuple[object, object], other: tuple[object, object]) -> str:
+    task, label = other
+    if one == other:
+        return f"Known label {label!r} of task {task!r} cannot begin a sequence. Correct it."
+    return (
+        f"Known label {label!r} of task {task!r} cannot follow {one[1]!r} of task {one[0]!r}. "
+        "Correct one of them."
     )
 
 
@@ -62,6 +72,31 @@ register(
         "ExactLinkOptions.error='learn' has nothing to find. Leave it out, or remove the weights.",
         "source-worse-than-a-coin": "{who} look worse than a coin: wrong on {same:.0%} of pairs "
         "that are the same and {different:.0%} of pairs that differ. Are the words swapped?",
+        # sequences
+        "classes-for-sequences": "{n:,} classes are too many for sequences, which learn how often "
+        "each follows each ({most} at most). Is this the label column?",
+        "no-words-in-sequences": "words=True needs a text for each task: a column text of "
+        "sequences, or drop words.",
+        "gold-out-of-sequence": _out_of_sequence,
+        "hard-links-in-sequences": lambda n: (
+            f"{counted(n, 'link')} always hold, and tasks in sequences can have links that may be "
+            "wrong only. Say how often they are, with "
+            "link_options=tb.ExactLinkOptions(error=0.02), or give them weights."
+        ),
+        "links-within-sequence": lambda n, tasks: (
+            f"{counted(n, 'link')} join tasks of one sequence, such as {tasks[0]!r} and "
+            f"{tasks[1]!r}: a chain says already how these depend on each other. Remove them."
+        ),
+        "links-of-sequences": "Links between tasks in sequences need a stated error rate or "
+        "weights: link_options=tb.ExactLinkOptions(error=0.02).",
+        "responses-in-no-sequence": lambda n: (
+            f"{counted(n, 'response')} {agreeing(n, 'are')} on tasks in no sequence; these are "
+            "inferred one by one."
+        ),
+        "impossible-answers": lambda n: (
+            f"{counted(n, 'response')} cannot follow what the worker said before, such as I-X "
+            "after O: kept as answers; labels are always possible."
+        ),
         # what a fit found
         "near-mode": _near_mode,
         "no-worker-model": "{name} does not model workers, so there are no intervals to give. Use "

@@ -93,6 +93,10 @@ def fit(
     known = Known.of(gold, options.weight)
     problem = plain
     found: dict[str, Any] = {}
+    if inputs.sequences is not None:
+        from tiebreak.inference import sequencing
+
+        return sequencing.fit(plain, inputs, rows, start, options, state, parameters)
     if implied is not None and isinstance(options.links, MeanFieldOptions):
         from tiebreak.inference.tasks import mean_field
 

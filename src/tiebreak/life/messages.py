@@ -30,6 +30,8 @@ MESSAGES: dict[str, Message] = {
         f"{counted(n, 'response')} with labels that the model does not know left out: "
         f"{_few(names)}. Update the model to make them classes."
     ),
+    "predicted-one-by-one": "The model knows sequences, and these tasks are labelled one by one: "
+    "labels need not follow each other as they can. Fit them with sequences=, or update the model.",
     # update
     "given-before": lambda n: (
         f"The same {counted(n, 'response')} were given to this model before, and are left out. "
@@ -43,6 +45,8 @@ MESSAGES: dict[str, Message] = {
     "keep the responses.",
     "votes-not-counted": "Auto needs the responses: a vote cannot be told from counts. Keep the "
     "responses, or use VariationalBayes (--method vb).",
+    "sequences-need-responses": "A model of tasks in sequences keeps its responses: it takes no "
+    "stream, forgets nothing and is not kept as counts. Give it more with update(responses).",
     "gold-changed": "Task {task!r} is known as {former!r} already, and now as {label!r}. Correct "
     "the one that is wrong; to change what the model knows, fit it again.",
     # streams

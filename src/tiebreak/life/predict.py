@@ -121,6 +121,8 @@ def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
     _require_fitted(model)
     crowd = tables.read_responses(responses)
     require_memory(crowd)
+    if vars(model).get("sequences_") is not None:
+        note("predicted-one-by-one")
     knowledge = knowledge_of(model)
     if links is not None:
         return _label_linked(model, crowd, knowledge, links)

@@ -23,6 +23,7 @@ from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.runs import Runs, WorkerRuns
+from tiebreak.data.sequences import Sequences, Spans
 from tiebreak.errors import InputError
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import FitState
@@ -32,19 +33,20 @@ from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.life.update import Carried
 from tiebreak.links import Links
-from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+from tiebreak.options import ExactLinkOptions, MeanFieldOptions, SequenceOptions
 from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
-        *(Responses, Runs, WorkerRuns, Links, Gold, Labels),
-        *(ExactLinkOptions, MeanFieldOptions),
+        *(Responses, Runs, WorkerRuns, Links, Gold, Labels, Sequences, Spans),
+        *(ExactLinkOptions, MeanFieldOptions, SequenceOptions),
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate),
         *(FitState, CrowdModel, Carried, ClassPrior),
     )
 }
 HOMES = {  # of records that few models hold: loaded when one is met
+    "Candidate": "tiebreak.inference.sequencing",
     "FromVote": "tiebreak.estimators.committee",
     "GridPoint": "tiebreak.inference.tasks.mean_field",
     "GoldStage": "tiebreak.estimators.gold_stage",

@@ -110,6 +110,8 @@ def _fit_all(
     if links is not None and model.links_ is not None:
         pairs = model.links_ + links
     given: dict[str, Any] = {"links": pairs, "gold": _join_gold(model.gold_, gold)}
+    if vars(model).get("sequences_") is not None:
+        given["sequences"] = model.sequences_  # type: ignore[attr-defined]
     made = copy.copy(model)
     if isinstance(model, MajorityVote):
         return made.fit(crowd, **given)
@@ -200,10 +202,17 @@ def digest(responses: Responses) -> str:
 # Counts in the place of responses
 
 
+def refuse_sequences(model: Any) -> None:
+    """Refuse to go on from counts where tasks are in sequences: each depends on another."""
+    if vars(model).get("sequences_") is not None:
+        raise OptionError("sequences-need-responses")
+
+
 def drop_responses(model: Fitted) -> Fitted:
     """Return the model with counts in the place of all its responses."""
     if "_opinions" in vars(model):
         raise OptionError("votes-not-counted")
+    refuse_sequences(model)
     crowd = model.responses_
     state = vars(model).get("_state")
     q = model.probabilities_ if state is None else state.q

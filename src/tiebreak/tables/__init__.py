@@ -17,6 +17,7 @@ from tiebreak.tables.read import (
     read_links,
     read_responses,
     read_selection,
+    read_sequences,
     read_tasks,
     read_texts,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "read_links",
     "read_responses",
     "read_selection",
+    "read_sequences",
     "read_tasks",
     "read_texts",
     "refuse_unwritable_name",

@@ -94,6 +94,10 @@ RIGHT = Role(
 )
 LINK = Role("link", _words("kind type relation constraint answer linktype"))
 TEXT = Role("text", _words("content body snippet"))
+SEQUENCE = Role(
+    "sequence",
+    _with_ids("sentence document doc series night recording video session abstract thread"),
+)
 SYSTEM = Role("system", _words("model variant arm candidate version by"))
 CHANCE = Role("probability", _words("chance pi inclusionprobability"))
 
@@ -122,6 +126,25 @@ WITH_EXTRAS = RESPONSES._replace(
 GOLD = Schema("gold", GoldError, (TASK, TRUTH))
 LINKS = Schema(
     "links", LinkError, (LEFT, RIGHT, LINK, *_optional("weight", "who", who=_words("source by")))
+)
+SEQUENCES = Schema(
+    "sequences",
+    InputError,
+    (
+        TASK._replace(
+            others=TASK.others - {"sentence", "document", "doc", "sentenceid", "docid"}
+            | {"token", "tokenid"}
+        ),
+        SEQUENCE,
+        *_optional(
+            "position",
+            "text",
+            "begin",
+            "end",
+            position=_words("index order offset"),
+            text=TEXT.others | {"word", "tokentext"},
+        ),
+    ),
 )
 LABELS = Schema("labels", InputError, (TASK, LABEL, *_optional("probability")))
 TASKS = Schema("tasks", InputError, (TASK,))

@@ -12,6 +12,7 @@ from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Column, as_numbers, encode, offenders
 from tiebreak.data.labels import Labels
+from tiebreak.data.sequences import Sequences
 from tiebreak.errors import GoldError, InputError, OptionError, note
 from tiebreak.links import Links, Sampling
 from tiebreak.tables import columns as schemas
@@ -46,6 +47,7 @@ SCHEMAS = {
     **dict.fromkeys(("gold", "given", "truth"), schemas.GOLD),
     **dict.fromkeys(("tasks", "among"), schemas.TASKS),
     "texts": schemas.TEXTS,
+    "sequences": schemas.SEQUENCES,
     "systems": schemas.SYSTEMS,
     "selection": schemas.SELECTION,
 }
@@ -416,6 +418,23 @@ def read_tasks(source: Any, *, columns: Names = None, format: str | None = None)
         table = Table(("task",), lambda _: [[column]])
     complete("task", column, table)
     return column
+
+
+def read_sequences(source: Any, *, columns: Names = None, format: str | None = None) -> Sequences:
+    """Read which tasks follow each other: columns task and sequence, if there position and text.
+
+    Rows of a sequence are in order where there is no position. See `read_responses` for what
+    `source`, `columns` and `format` may be.
+
+    Examples
+    --------
+    >>> read_sequences({"task": ["a", "b"], "sequence": ["s", "s"], "text": ["New", "York"]})
+    Sequences(2 tasks, 1 sequences)
+    """
+    if isinstance(source, Sequences):
+        return source
+    table, found = load_table(source, schemas.SEQUENCES, columns, format)
+    return Sequences.from_columns(**found, frame=table.frame, source=table.source)
 
 
 def read_texts(
