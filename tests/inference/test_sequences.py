@@ -46,7 +46,7 @@ def sentences(
         t, length = 0, int(rng.integers(1, 12))
         while t < length:
             kind = rng.choice(["O", "X", "Y"], p=[0.7, 0.15, 0.15])
-            size = 1 if kind == "O" else int(min(rng.integers(1, 4), length - t))
+            size = 1 if kind == "O" else min(int(rng.integers(1, 4)), length - t)
             truth += ["O"] if kind == "O" else [f"B-{kind}"] + [f"I-{kind}"] * (size - 1)
             columns["text"] += [f"{kind}{rng.integers(3)}" for _ in range(size)]
             columns["sequence"] += [f"s{s}"] * size
@@ -219,6 +219,7 @@ def test_spans_are_as_probable_as_by_enumeration(seed: int, scheme: str) -> None
     problem = with_chains(plain, codes, tags.rules(), Known.of(None), kind="chain")
     chains = problem.tasks
     assert isinstance(chains, MarkovChains)
+    assert chains.own is not None
     score = rng.normal(0, 2, (7, 3)) + chains.own.score(problem, (np.zeros(3), np.zeros((3, 3))))
     step = np.where(tags.rules().follows, rng.normal(0, 1, (3, 3)), -np.inf)
     potentials, q = Potentials(score, step), np.empty((7, 3))
@@ -228,7 +229,7 @@ def test_spans_are_as_probable_as_by_enumeration(seed: int, scheme: str) -> None
     spans = spans_of(placed, chains, potentials, q, label)
     first, last, kind = tags.spans(label, sequences.start)
     assert (spans.first.tolist(), spans.last.tolist()) == (first.tolist(), last.tolist())
-    for a, b, k, p in zip(first, last, kind, spans.probability, strict=True):
+    for a, b, k, p in zip(first, last, kind, spans.probability, strict=True):  # type: ignore[arg-type]
         low, high = (0, 4) if a < 4 else (4, 7)
         total = found = 0.0
         for y in product(range(3), repeat=int(high - low)):
@@ -300,8 +301,7 @@ def test_labels_are_possible_whatever_workers_say(seed: int, model: str, knows: 
     for task, label in (known or {}).items():
         assert made.labels_[task].label == label
     assert made.spans_ is not None
-    assert (made.spans_.probability >= 0).all()
-    assert (made.spans_.probability <= 1).all()
+    assert all(0.0 <= span.probability <= 1.0 for span in made.spans_ if span.probability)
 
 
 def test_spans_are_those_of_labels() -> None:
@@ -363,7 +363,7 @@ def test_auto_compares_models_and_says_what_it_saw() -> None:
         *("none", "chain", "chain+back", "chain+back+words")
     ]
     best = max(each.score for each in model.sequence_choice_)
-    taken = {each.model: each for each in model.sequence_choice_}[model.sequence_model_]
+    taken = next(each for each in model.sequence_choice_ if each.model == model.sequence_model_)
     assert taken.score >= best - 0.01
     assert taken.error < 0.1
     assert fit(responses, sequences, model="none").sequence_choice_ == ()
@@ -396,6 +396,7 @@ def test_a_model_goes_on_from_where_it_ended_and_is_kept(tmp_path: Path) -> None
     assert list(opened.spans_) == list(model.spans_ or ())
     assert opened.sequence_model_ == "chain+back+words"
     assert opened.sequence_options == model.sequence_options
+    assert model.transitions_ is not None
     assert np.array_equal(opened.transitions_, model.transitions_)
     assert opened.sequences_.columns()["task"].equals(sequences.columns()["task"])
 
@@ -456,9 +457,8 @@ def test_odd_answers_are_kept_and_said() -> None:
         warnings.simplefilter("always")
         model = tb.VariationalBayes(sequence_options=tb.SequenceOptions(model="chain"))
         model.fit(rows, sequences=PAIR)
-    notes = {
-        each.message.code: each.message.fields for each in caught if hasattr(each.message, "code")
-    }
+    said = [each.message for each in caught if isinstance(each.message, InputNote)]
+    notes = {each.code: each.fields for each in said}
     assert notes["impossible-answers"] == {"n": 1}
     assert notes["responses-in-no-sequence"] == {"n": 1}
     assert model.responses_.n_responses == len(rows)

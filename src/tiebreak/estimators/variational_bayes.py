@@ -218,7 +218,8 @@ class VariationalBayes(BayesEstimator):
         is_warm = q is not None
         if q is None and not isinstance(self.init, str):
             q = stages.q_of_init(self.init, crowd)
-        rows = rows_of(inputs, None if is_warm else q)
+        is_ordered = inputs.sequences is not None
+        rows = rows_of(inputs, None if is_warm else q, alone=is_ordered)
         problem = self._problem(rows, inputs)
         by_row = majority(problem.rows, problem.n_classes) if q is None else rows.mean(q)
         if self.worker_model_ == COMMUNITIES and self._communities is None:

@@ -275,13 +275,8 @@ def rows_of(inputs: Inputs, start: Floats | None = None, *, alone: bool = False)
     crowd, gold = inputs.responses, inputs.gold_codes
     implied = inputs.implied if crowd.n_classes > 1 else None
     tasks = lay_out(crowd)
-<<<<<<< HEAD
     is_small = tasks.n_tasks < LEAST_TASKS
     if alone or is_small or tasks.weight is not None or inputs.remote is not None:
-=======
-    is_alone = inputs.remote is not None or inputs.sequences is not None
-    if tasks.n_tasks < LEAST_TASKS or tasks.weight is not None or is_alone:
->>>>>>> 76a14309 (Tasks in sequences: chains with gold, soft links, workers who look back and words; labels are possible paths, spans have probabilities)
         return Rows(tasks, gold=gold, implied=implied)
     single = np.zeros(crowd.n_tasks, dtype=bool)
     if inputs.link_codes is not None:

@@ -312,7 +312,9 @@ def _without(rows: ByTask, held: Mask, n_classes: int) -> ByTask:
 # -- spans ----------------------------------------------------------------------------------------
 
 
-def spans_of(placed: Placed, chains: MarkovChains, found: Potentials, q: Floats, label: Codes) -> Spans:
+def spans_of(
+    placed: Placed, chains: MarkovChains, found: Potentials, q: Floats, label: Codes
+) -> Spans:
     """Return the spans that labels make, and how probable each is: [eq:span-probability].
 
     The posterior of a sequence is a Markov chain, so that the probability of a span is a product:

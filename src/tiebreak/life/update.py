@@ -111,7 +111,7 @@ def _fit_all(
         pairs = model.links_ + links
     given: dict[str, Any] = {"links": pairs, "gold": _join_gold(model.gold_, gold)}
     if vars(model).get("sequences_") is not None:
-        given["sequences"] = model.sequences_  # type: ignore[attr-defined]
+        given["sequences"] = model.sequences_
     made = copy.copy(model)
     if isinstance(model, MajorityVote):
         return made.fit(crowd, **given)
