@@ -5,7 +5,7 @@
 What may not follow (`I-X` after `O`) has probability exactly 0. Words, where tasks have some, are
 one more worker, whose answer is the word itself. Workers who look back are many workers: `ann`
 after she said `B-X` is one, `ann` after `O` another, [eq:look-back]; their codes are made here, and
-no other code knows. Soft links between sequences pull through a field, [eq:chain-links].
+no other code knows. Soft links between sequences pull through a field.
 
 Four tasks, a b c in one sequence and d alone; ann says O B I, and bob, who left out b, O I:
 
@@ -171,7 +171,7 @@ class MarkovChains(Independent):
         return Potentials(score, self.log_step(parameters))
 
     def log_step(self, parameters: Parameters) -> Floats:
-        """Return E[log A], −∞ where a step is impossible: [eq:expected-logs]."""
+        """Return E[log A], −∞ where a step is impossible."""
         logs = np.zeros(self.follows.shape)
         if self.is_learnt:
             steps = parameters[1]
