@@ -293,6 +293,7 @@ ELSEWHERE = {  # not called with values of a user's own, or tried below
     "datasets.load",  # as `info`, of what is on this machine
     "datasets.names",
     "datasets.path",
+    "shards.executor_of",  # of a client of Dask
 }
 paths = (f"session{n}.db" for n in itertools.count())
 
