@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help demo test test-slow test-all quick test-long test-oldest check format docs bench bench-gpu lock clean
+.PHONY: help demo test test-slow test-all quick test-long test-oldest check format docs bench accuracy bench-gpu lock clean
 
 VENV := .venv
 BENCH_VENV := .venv-bench
@@ -60,6 +60,9 @@ docs: $(DOCS_VENV)/.docs-ready ## Build the documentation as a site, build/docs;
 
 bench: $(BENCH_VENV)/.bench-ready ## Measure speed and memory, beside crowd-kit, in an environment of its own
 	@$(BENCH_VENV)/bin/python -m benchmarks
+
+accuracy: $(VENV)/.dev-ready ## Compare methods on real crowds, where they are here, and write docs/accuracy.md
+	@OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.accuracy --again --jobs $(WORKERS)
 
 bench-gpu: ## Measure sweeps on a CUDA device, where there is one, and write docs/gpu.md
 	@PYTHONPATH=src python3 -m benchmarks.gpu

@@ -48,6 +48,7 @@ QUICK = {
 # and many drawn examples. Files, or folders with a slash at their end.
 SLOW = (
     *("cluster/", "gpu/", "kernels/", "research/", "stream/", "golden/"),
+    "bench/test_baselines.py",
     *("ask/test_console.py", "ask/test_durability.py", "ask/test_reopened.py"),
     *("cli/test_cluster_command.py", "cli/test_warm.py", "cli/test_no_surprise.py"),
     *("datasets/test_fetch.py", "kept/test_two_writers.py", "kept/test_update.py"),

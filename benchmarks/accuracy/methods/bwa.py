@@ -1,8 +1,8 @@
 """BWA (Li, Rubinstein and Cohn 2019): each class apart, a mean z and variances of workers.
 
 With y = [l = k], v_j = (15 + n_j) / (b + Σ (z_i − y)²), z_i = (mean z + Σ v_j y) / (1 + Σ v_j);
-at the start b = 15 · 4 (1 − 1/K) Σ_i n_i z_i (1 − z_i) / R. Who gave
-a task two answers counts once in n.
+at the start b = 15 · 4 (1 − 1/K) Σ_i n_i z_i (1 − z_i) / R. Who gave a task two answers counts
+once, for both classes, except in n_i.
 """
 
 import numpy as np
@@ -13,16 +13,18 @@ A = 15
 
 def aggregate(crowd):
     c = Layout(crowd)
-    i, j = np.unique(np.stack([c.i, c.j]), axis=1)
-    n_i, n_j = np.bincount(i, minlength=c.n_tasks), np.bincount(j, minlength=c.n_workers)
+    (i, j), pair = np.unique(np.stack([c.i, c.j]), axis=1, return_inverse=True)
+    n_j = np.bincount(j, minlength=c.n_workers)
+    answered = np.maximum(np.bincount(i, minlength=c.n_tasks), 1)
     found = np.empty((c.n_tasks, c.k))
     for k in range(c.k):
-        y = c.answers[:, k]
-        z = (c.by_task @ y) / np.maximum(n_i, 1)
-        b = A * (n_i @ (z * (1 - z))) / n_i.sum() * 4 * (1 - 1 / c.k)
+        y = np.bincount(pair.ravel(), c.label == k) > 0
+        z = np.bincount(i, y, c.n_tasks) / answered
+        b = A * (c.n_of_task @ (z * (1 - z))) / len(y) * 4 * (1 - 1 / c.k)
         for _ in range(500):
-            v = (A + n_j) / (b + c.by_worker @ (z[c.i] - y) ** 2)
-            last, z = z, (z.mean() + c.by_task @ (v[c.j] * y)) / (1 + c.by_task @ v[c.j])
+            v = (A + n_j) / (b + np.bincount(j, (z[i] - y) ** 2, c.n_workers))
+            weight = 1 + np.bincount(i, v[j], c.n_tasks)
+            last, z = z, (z.mean() + np.bincount(i, v[j] * y, c.n_tasks)) / weight
             if np.allclose(last, z, rtol=1e-3):
                 break
         found[:, k] = z

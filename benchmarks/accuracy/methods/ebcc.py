@@ -19,12 +19,13 @@ def expected_log(a):
     return digamma(a) - digamma(a.sum(-1, keepdims=True))
 
 
-def from_seed(c, seed, m=SUBTYPES):
+def from_seed(c, seed, place=slice(None), m=SUBTYPES):
+    """Return q and its bound; `place` is where each task stands in what is drawn."""
     prior = np.repeat(1 + 3 * np.eye(c.k), m, 0)
     z = c.shares
     votes = z.sum(0)
     split = np.random.RandomState(seed).dirichlet(np.ones(m), z.shape)  # as their code draws
-    q = (split * z[:, :, None]).reshape(c.n_tasks, -1)
+    q = (split[place] * z[:, :, None]).reshape(c.n_tasks, -1)
     for _ in range(500):
         eta = 0.1 / m + q.sum(0).reshape(c.k, m)
         nu = votes + z.sum(0)

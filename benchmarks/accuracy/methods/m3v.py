@@ -11,17 +11,19 @@ from numba import njit
 
 
 @njit
-def largest_margin(start, j, label, y, n_workers, k, cost):
-    """Return η. Of the budget of a task share[i, d] is on its rival d, share[i, y_i] is free."""
-    n = len(y)
-    eta = np.zeros(n_workers)
-    share = np.zeros((n, k))
+def largest_margin(start, j, label, y, share, n_workers):
+    """Return η. Of the budget of a task share[i, d] is on its rival d, share[i, y_i] free."""
+    n, k = share.shape
+    eta, v, size = np.zeros(n_workers), np.zeros(k), np.zeros(k)
     for i in range(n):
-        share[i, y[i]] = cost
+        for r in range(start[i], start[i + 1]):
+            d = label[r]
+            eta[j[r]] += share[i].sum() - share[i, d] if d == y[i] else -share[i, d]
     for _ in range(200):
         moved = 0.0
         for i in range(n):
-            v, size = np.zeros(k), np.zeros(k)
+            v[:] = 0
+            size[:] = 0
             for r in range(start[i], start[i + 1]):
                 v[label[r]] += eta[j[r]]
                 size[label[r]] += 1
@@ -38,7 +40,7 @@ def largest_margin(start, j, label, y, n_workers, k, cost):
                     v[d] -= step * size[d]
                     for r in range(start[i], start[i + 1]):
                         eta[j[r]] += step * ((label[r] == e) - 1.0 * (label[r] == d))
-        if moved < 1e-4 * cost:
+        if moved < 1e-4 * share[0].sum():
             break
     return eta
 
@@ -47,12 +49,15 @@ def m3v(c, cost):
     at = np.arange(c.n_tasks)
     score = c.votes(np.ones(c.n_workers))
     y = score.argmax(1)
+    share = cost * np.eye(c.k)[y]
     for _ in range(30):
-        score = c.votes(largest_margin(c.start, c.j, c.label, y, c.n_workers, c.k, cost))
+        score = c.votes(largest_margin(c.start, c.j, c.label, y, share, c.n_workers))
         new = np.where(score.max(1) > score[at, y] + 1e-12, score.argmax(1), y)
-        if (new == y).all():
+        changed = new != y
+        if not changed.any():
             break
         y = new
+        share[changed] = cost * np.eye(c.k)[y[changed]]
     return score
 
 

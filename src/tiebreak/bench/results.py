@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import json
 import os
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.bench.measure import Cell, unpack
 from tiebreak.data.frames import as_frame
 from tiebreak.data.ids import Ids
 from tiebreak.errors import InputError, register
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_word
+from tiebreak.tables import open_target
 from tiebreak.templating import environment
 from tiebreak.wording import aligned
 
 register({"not-a-record": "{file}, line {line}, was not written by tiebreak bench. Name another."})
+
+Cell = dict[str, Any]
 
 KEY = ("set", "method", "seed")
 METRICS = ("accuracy", "macro_f", "log_loss", "calibration_error")
@@ -116,7 +121,8 @@ class BenchResults:
                 row[MEAN] = float(np.mean(list(row.values())))
         sign = 1.0 if metric in LOW_IS_GOOD else -1.0
         last = self.columns[-1]
-        return dict(sorted(rows.items(), key=lambda each: sign * each[1].get(last, sign * np.inf)))
+        order = sorted(rows, key=lambda name: (sign * rows[name].get(last, sign * np.inf), name))
+        return {method: rows[method] for method in order}
 
     def differences(self, to: str = "mv") -> dict[str, dict[str, Gain]]:
         """Return how far each method is above another in accuracy, as `table` does."""
@@ -213,6 +219,17 @@ def signed(value: float) -> str:
 # The record: one line of JSON per cell
 
 
+def pack(ties: Codes) -> str:
+    """Return how many classes are highest on each task where the truth is one, else 0, as text."""
+    return base64.b64encode(zlib.compress(ties.astype(np.uint8).tobytes(), 9)).decode()
+
+
+def unpack(credit: str) -> Floats:
+    """Return what each scored task counts: 1 where it is right, a share of it on ties, else 0."""
+    ties = np.frombuffer(zlib.decompress(base64.b64decode(credit)), np.uint8)
+    return np.where(ties > 0, 1.0 / np.maximum(ties, 1), 0.0)
+
+
 def read_record(path: str | os.PathLike[str]) -> list[Cell]:
     """Read the cells of a record; half a line at its end, of a run that was killed, is left out."""
     cells = []
@@ -228,10 +245,26 @@ def read_record(path: str | os.PathLike[str]) -> list[Cell]:
     return cells
 
 
+def write_record(path: str | os.PathLike[str], cells: Iterable[Cell]) -> None:
+    """Write a record anew."""
+    with open_target(path) as file:
+        file.writelines(map(_line, cells))
+
+
+def append_cell(path: str | os.PathLike[str], cell: Cell) -> None:
+    """Add a cell to a record; it is on the disk when this returns."""
+    with Path(path).open("ab") as file:
+        file.write(_line(cell))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _line(cell: Cell) -> bytes:
+    return json.dumps(cell, ensure_ascii=False).encode() + b"\n"
+
+
 def is_record(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file is a record of cells."""
-    try:
-        with Path(path).open("rb") as file:
-            return bool(json.loads(file.readline()).keys() >= {*KEY, "source"})
-    except (OSError, ValueError, AttributeError):
-        return False
+    """Tell whether a file begins as a record does."""
+    with contextlib.suppress(OSError), Path(path).open("rb") as file:
+        return file.read(8) == b'{"set": '
+    return False
