@@ -32,7 +32,7 @@ PUBLIC = {
     *("read_responses", "read_links", "read_gold", "read_labels"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
-    *("ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
+    *("ClassifierPrior", "ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
     # rooms
     *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
     *("research", "selection", "shards", "simulate"),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak.estimators.dawid_skene import DawidSkene as DawidSkene
     from tiebreak.estimators.majority_vote import MajorityVote as MajorityVote
     from tiebreak.estimators.variational_bayes import VariationalBayes as VariationalBayes
+    from tiebreak.inference.tasks.classifier import ClassifierPrior as ClassifierPrior
     from tiebreak.life.model_file import load as load
     from tiebreak.links import Links as Links
     from tiebreak.options import ExactLinkOptions as ExactLinkOptions
@@ -53,6 +54,7 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
 
 _HOMES = {  # the module of each name; it is loaded when the name is used
     "Auto": "estimators.auto",
+    "ClassifierPrior": "inference.tasks.classifier",
     "DawidSkene": "estimators.dawid_skene",
     "ExactLinkOptions": "options",
     "GibbsSampler": "research.gibbs",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 EXPERT_FIRST = 5  # tasks that are named
 SURE = 0.9  # labels below this probability are counted
 USES_LINKS = ("auto", "vb", "gibbs")
+USES_FEATURES = ("auto", "vb")
 
 
 def fuse(
@@ -43,6 +44,8 @@ def fuse(
     gold: options.Gold = None,
     sequences: options.Sequences = None,
     spans_out: Annotated[str | None, option("FILE", "With --sequences: write spans here.")] = None,
+    features: options.Features = None,
+    feature_columns: options.FeatureColumns = None,
     method: options.ByMethod = None,
     columns: options.Columns = None,
     given: options.Set = None,
@@ -70,8 +73,8 @@ def fuse(
     """
     if as_json and out in (None, STANDARD):
         raise OptionError("json-needs-out")
-    files = {"links": links, "gold": gold, "sequences": sequences}
-    inputs = CommandInputs(responses, columns, given, **files)
+    files = {"links": links, "gold": gold, "sequences": sequences, "features": features}
+    inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
     abstaining = inputs.take("abstain_rate")
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
@@ -82,6 +85,8 @@ def fuse(
     if sequences and method != "vb":
         raise OptionError("method-without-sequences", method=method)
     require("--spans-out", spans_out, "--sequences", sequences)
+    if features and method not in USES_FEATURES:
+        raise OptionError("method-without-features", method=method)
     is_exact = method != "gibbs" and not isinstance(estimator.link_options, MeanFieldOptions)
     require("--doubtful", doubtful, "--links, inferred exactly", links and is_exact)
     if worker_summary and method == "mv":
@@ -92,7 +97,7 @@ def fuse(
         from tiebreak.cli.cluster import fuse_shards
 
         unused = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix, "--keep": keep}
-        unused["--sequences"] = sequences
+        unused |= {"--sequences": sequences, "--features": features}
         made = fuse_shards(
             estimator,
             inputs,
@@ -147,7 +152,8 @@ def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: boo
         if method != "mv":
             worker_model = estimator.get_params().get("worker_model") or "confusion"
             checks.note_or_refuse(inputs.responses, worker_model, force=force)
-        more = {} if inputs.sequences is None else {"sequences": inputs.sequences}
+        more = {"sequences": inputs.sequences, "features": inputs.features}
+        more = {name: each for name, each in more.items() if each is not None}
         return estimator.fit(inputs.responses, links=inputs.links, gold=inputs.gold, **more)
 
 
@@ -206,6 +212,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "link_components": None if report is None else report._asdict(),
         "calibration": None if calibration is None else calibration._asdict(),
         "worker_model": getattr(model, "worker_model_", None),
+        "features": summarise_features(model),
         "members": [each._asdict() for each in getattr(model, "members_", ())],
         "from_vote": summarise_vote(model),
         "ran_on": model.ran_on_,
@@ -229,6 +236,24 @@ def summarise_sequences(model: Any) -> dict[str, Any]:
         "sequence_choice": compared,
         "spans": len(spans),
     }
+
+
+def summarise_features(model: Estimator) -> dict[str, Any] | None:
+    """Return how far the classifier is believed and what it gains; None without features."""
+    gain = model.classifier_gain_
+    return None if gain is None else {"weight": model.classifier_weight_, **gain._asdict()}
+
+
+def say_features(weight: float, nats: float, standard_errors: float) -> str:
+    """Say what features gain.
+
+    >>> say_features(0.7, 0.618, 19.3).partition("(")[2]
+    '19 standard errors): weight 0.70'
+    """
+    better = "better" if nats >= 0.0 else "worse"
+    said = f"features predict the responses {abs(nats):.2f} nats a task {better} than class shares"
+    how = f"weight {weight:.2f}" if weight else "dropped"
+    return f"{said} ({standard_errors:.0f} standard errors): {how}"
 
 
 def summarise_vote(model: Any) -> dict[str, Any] | None:
@@ -313,6 +338,8 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
     if n["link_components"] and n["link_components"]["large"]:
         n_large = counted(n["link_components"]["large"], "component")
         lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
+    if n["features"] is not None:
+        lines.append(say_features(**n["features"]))
     lines.append(
         f"{n['labels_below_0.9']:,} of {counted(n['tasks'], 'label')} below probability {SURE}"
     )
@@ -329,9 +356,11 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
 
 def predict(
     model: options.Model,
-    responses: options.Responses,
+    responses: options.ResponsesIfAny = None,
     out: options.Out = None,
     links: options.Links = None,
+    features: options.Features = None,
+    feature_columns: options.FeatureColumns = None,
     columns: options.Columns = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
@@ -341,16 +370,18 @@ def predict(
 ) -> None:
     """Label new tasks with a saved model, without changing it.
 
-    Links may join new tasks to each other and to tasks of the model.
+    Links may join new tasks to each other and to tasks of the model. A model that was fitted with
+    features labels tasks by their features, with responses or without any.
     """
-    inputs = CommandInputs(responses, columns, given, links=links)
+    files = {"links": links, "features": features}
+    inputs = CommandInputs(responses or [], columns, given, **files).of_features(feature_columns)
     inputs.take_last()
     if as_json and out in (None, STANDARD):
         raise OptionError("json-needs-out")
     if cluster is not None or out_of_core:
         from tiebreak.cli.cluster import predict_shards
 
-        unused = {"--links": links, "--json": as_json}
+        unused = {"--links": links, "--features": features, "--json": as_json}
         where = (cluster, out_of_core)
         n = predict_shards(model, inputs, where, unused, out=out, probabilities=probabilities)
         say(f"{counted(n, 'task')} labelled; {wrote((out,))}")
@@ -362,15 +393,17 @@ def predict(
     with stages("reading and predicting"):
         known = model_file.load(model)
         found = inputs.read()
-        labels = known.predict(found.responses, links=found.links)
+        labels = known.predict(found.responses, links=found.links, features=found.features)
     labels.write(out, probabilities=probabilities)
     n_unsure = 0 if labels.probability is None else int((labels.probability < SURE).sum())
     if as_json:
+        crowd = found.responses
+        unseen = 0 if crowd is None else int((known.workers_.codes(crowd.workers) < 0).sum())
         summary = {
-            "responses": found.responses.n_responses,
+            "responses": 0 if crowd is None else crowd.n_responses,
             "tasks": len(labels),
-            "workers": found.responses.n_workers,
-            "workers_not_seen": int((known.workers_.codes(found.responses.workers) < 0).sum()),
+            "workers": 0 if crowd is None else crowd.n_workers,
+            "workers_not_seen": unseen,
             "labels_below_0.9": n_unsure,
             "out": out,
         }
@@ -380,12 +413,11 @@ def predict(
 
 def update(
     model: options.Model,
-    responses: Annotated[
-        list[str] | None, typer.Argument(help=options.TABLES, metavar="[RESPONSES]")
-    ] = None,
+    responses: options.ResponsesIfAny = None,
     out: Annotated[str | None, option("FILE", "Write all labels here.", "-o", "--out")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
+    features: options.Features = None,
     columns: options.Columns = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
@@ -403,7 +435,8 @@ def update(
     """
     if not (responses or links or gold):
         raise OptionError("nothing-new")
-    inputs = CommandInputs(responses or [], columns, given, links=links, gold=gold)
+    files = {"links": links, "gold": gold, "features": features}
+    inputs = CommandInputs(responses or [], columns, given, **files)
     forget = inputs.take_last("forget")
     inputs.check(out)
     options.check_model_name(save)
@@ -421,7 +454,8 @@ def update(
             names = list(known.classes_)
             batches = known._batches
             if not is_idle:
-                known.update(new.responses, links=new.links, gold=new.gold, again=again, **forget)
+                more = forget | {"again": again, "features": new.features}
+                known.update(new.responses, links=new.links, gold=new.gold, **more)
         if not is_idle or save or keep:
             model_file.save(known, target, keep or "responses", lock=lock)
         if out:

@@ -366,6 +366,7 @@ def report(
     ] = None,
     links: options.Links = None,
     gold: options.Gold = None,
+    features: options.Features = None,
     truth: Annotated[
         str | None, option("FILE", "Compare with known classes that the fit is not given.")
     ] = None,
@@ -384,7 +385,7 @@ def report(
     """
     require_both(by, accepts)
     files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
-    inputs = CommandInputs(responses, columns, given, **files)
+    inputs = CommandInputs(responses, columns, given, **files, features=features)
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target
 

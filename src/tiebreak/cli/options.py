@@ -55,11 +55,18 @@ Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
 File = str | None
 
 Responses = Annotated[list[str], typer.Argument(metavar="RESPONSES", help=TABLES)]
+ResponsesIfAny = Annotated[list[str] | None, typer.Argument(metavar="[RESPONSES]", help=TABLES)]
 Model = Annotated[str, typer.Argument(metavar="MODEL.tbm", help="A model file.")]
 Out = Annotated[File, option("FILE", "Write labels here, not to stdout.", "-o", "--out")]
 Links = Annotated[File, option("FILE", "Table of left, right, link (must|cannot).")]
 Sequences = Annotated[File, option("FILE", "Table of task, sequence, position, text.")]
 Gold = Annotated[File, option("FILE", "Table of task, label: known classes.")]
+Features = Annotated[
+    File, option("FILE", "Table of task and columns of numbers, or one of text: learn from them.")
+]
+FeatureColumns = Annotated[
+    File, option("NAMES", "The columns of features to use. [all but the task]")
+]
 Texts = Annotated[File, option("FILE", "Table of task, text: what to show.")]
 Columns = Annotated[File, option("PAIRS", "Names of columns, in any table: task=item,left=…")]
 Set = Annotated[
@@ -205,6 +212,7 @@ class CommandInputs(OptionValues):
         self.reading = self.take(*names, "sampling")
         self.of_reading = tuple(self.known)
         self.files = {**files, "tasks": self.reading.pop("tasks", None)}
+        self.feature_columns: list[str] | None = None
 
     def is_of_reading(self, setting: str) -> bool:
         """Return whether a value of --set says how tables are read."""
@@ -214,6 +222,12 @@ class CommandInputs(OptionValues):
     def source(self) -> str | list[str]:
         """The one file of responses, or all of them."""
         return self.responses[0] if len(self.responses) == 1 else self.responses
+
+    def of_features(self, chosen: str | None) -> CommandInputs:
+        """Use some columns of the features alone, separated by commas; None: all."""
+        require("--feature-columns", chosen, "--features", self.files.get("features"))
+        self.feature_columns = None if chosen is None else split_list(chosen)
+        return self
 
     def check(
         self, *writes: str | None, also: Iterable[str | None] = (), are_tables: bool = True
@@ -246,6 +260,9 @@ class CommandInputs(OptionValues):
         options = dict(self.reading)
         sampling = options.pop("sampling", None)
         sources = {"responses": self.source if self.responses else None, **self.files}
+        array = None  # features without the names of tasks
+        if str(sources.get("features")).endswith(".npy"):
+            array = sources.pop("features")
         opened = tables.open_tables(sources, self.columns, **options)
 
         def read(what: str, reader: Callable[..., Any], **more: Any) -> Any:
@@ -256,8 +273,13 @@ class CommandInputs(OptionValues):
                     return None
                 raise
 
-        export = read("responses", tables.read_export, tasks=read("tasks", tables.read_tasks))
+        tasks = read("tasks", tables.read_tasks)
+        export = read("responses", tables.read_export, tasks=tasks)
+        features = read("features", tables.read_features, chosen=self.feature_columns)
+        if array is not None:
+            features = tables.read_features(array, tasks=tasks)
         found = SimpleNamespace(
+            features=features,
             responses=None if export is None else export.responses,
             columns=None if export is None else export.columns,
             form=None if export is None else export.form,
@@ -373,7 +395,8 @@ FLAGS = {
         for name in ("gold", "links", "texts", "columns", "kinds", "save", "sequences")
     },
     **{name: f"--{name}" for name in ("keep", "wait", "again", "force", "selection", "accepts")},
-    **{name: f"--{name}" for name in ("truth", "probabilities")},
+    **{name: f"--{name}" for name in ("truth", "probabilities", "features")},
+    "feature_columns": "--feature-columns",
     "cost_matrix": "--cost-matrix",
     "systems": "--by",
     "overwrite": "--force",

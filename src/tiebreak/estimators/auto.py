@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,13 +28,17 @@ from tiebreak.inference.dirichlet import FIXED
 from tiebreak.inference.door import Inputs, Rows, lay_out, rows_of
 from tiebreak.inference.known import Known
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
+from tiebreak.inference.tasks import of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import PLAIN, CrowdModel
 from tiebreak.kernels.arrays import likeliest, majority
-from tiebreak.kernels.layout import Codes, Floats, Mask
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
 from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
+
+if TYPE_CHECKING:
+    from tiebreak.inference.tasks.classifier import ClassifierPrior
 
 # Of all tasks: where kinds differs from the votes on so many, it is in another mode. On the ten
 # datasets and five of six juries it differs on .15 at most, on the sixth, ws_trec, on .48.
@@ -56,7 +60,7 @@ class Auto(BayesEstimator):
     members
         Some of "votes", "first-step", "even", "kinds". `("votes", "first-step")` is the careful
         choice: it stays closest to the votes, and gains less where workers differ much.
-    class_prior, confusion_prior, trust
+    class_prior, confusion_prior, task_model, trust
         As in `VariationalBayes`.
     dependence
         How much errors of workers on one task are shared, 0 to 1: of the model that only the stage
@@ -69,6 +73,8 @@ class Auto(BayesEstimator):
     Attributes
     ----------
     labels_, probabilities_, violations_
+        As in `VariationalBayes`.
+    classifier_, classifier_weight_, classifier_gain_, classifier_probabilities_
         As in `VariationalBayes`.
     members_
         Name, weight and, for each, how many labels it alone would give otherwise than the votes.
@@ -107,6 +113,7 @@ class Auto(BayesEstimator):
     members: tuple[str, ...] = committee.MEMBERS
     class_prior: dirichlet.ClassPriorOption = 1.0
     confusion_prior: dirichlet.ConfusionPrior = "diagonal"
+    task_model: ClassifierPrior | None = None
     trust: dirichlet.Trust | None = None
     dependence: float = DEPENDENCE
     link_options: LinkOptions | None = None
@@ -118,39 +125,55 @@ class Auto(BayesEstimator):
     n_threads: int | None = None
 
     def fit(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        features: Any = None,
     ) -> Self:
         """Fit to responses and, if given, links and gold.
 
-        A committee begins at the votes: from any `start` it would come to the same.
+        A committee begins at the votes: from any `start` it would come to the same. `features` as
+        in `VariationalBayes`: the classifier is the class prior of each task for every member.
         """
         check_common(self.get_params())
         names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
-        inputs = self._read_inputs(responses, links, gold)
+        inputs = self._read_inputs(responses, links, gold, features)
         crowd = inputs.responses
         n_classes = crowd.n_classes
-        rows = rows_of(inputs)
+        learnt = self._learn_classifier(inputs)
+        rows = rows_of(inputs, alone=learnt is not None)
         implied = rows.implied
         units = committee.join_must_linked(rows, n_classes)
 
         # Ask every member; nobody hears known labels.
         near = self._plain_problem(PLAIN, units, inputs)
-        model = CrowdModel(near.tasks.shares, near.workers)
+        shares = near.tasks.shares
+        model = CrowdModel(shares, near.workers)
         step = near.implied(near.votes())
-        said = {VOTES: committee.by_votes(near.rows, n_classes), **committee.by_step(near, step)}
+        prior = None
+        if learnt is not None:
+            prior = committee.prior_of_units(learnt.log_prior, rows, units)
+            near = with_log_prior(near, prior)
+        said = {VOTES: committee.by_votes(near.rows, n_classes, prior)}
+        said |= committee.by_step(near, step)
         opinions = {name: Opinion(name, 1.0, model, step) for name in said}
         opinions[VOTES] = Opinion(VOTES, 1.0, None, None)
         whole = self._plain_problem(PLAIN, rows, inputs)
         state = FitState(whole.votes(), step, converged=True)
         if KINDS in names:
             whole = self._plain_problem("kinds", rows, inputs)
+            of_kinds = CrowdModel(whole.tasks.shares, whole.workers)
+            if learnt is not None:
+                whole = with_log_prior(whole, learnt.log_prior)
             state, q = self._fit_to_end(whole, rows, options)
             said[KINDS] = units.to_rows(q)
             share_linked = 0.0 if implied is None else len(implied.given.tasks()) / crowd.n_tasks
             weight = committee.weight_of_kinds(share_linked)
-            of_kinds = CrowdModel(whole.tasks.shares, whole.workers)
-            alpha, *_, beta = state.parameters
+            alpha, *_, beta = of_shares(state.parameters, whole.tasks.shares, of_kinds.states)
             opinions[KINDS] = Opinion(KINDS, weight, of_kinds, (alpha, beta))
         heard = [opinions[name] for name in names]
         p = committee.pool(said, {each.name: each.weight for each in heard})
@@ -160,9 +183,11 @@ class Auto(BayesEstimator):
             end = climb(near, FitState(q=near.votes()), self._stopping).parameters
             assert end is not None  # every end has some
             said[VB] = committee.by_model(near, end, self.dependence)
+            end = of_shares(end, near.tasks.shares, shares)
             heard.append(Opinion(VB, 0.0, model, end))
             of_each = [p, *(said[each.name] for each in heard if each.name != VOTES)]
-            stage = _learn(of_each, near, units.gold, crowd)
+            knows_shares = shares.read == FIXED
+            stage = _learn(of_each, near.rows, units.gold, crowd, knows_shares=knows_shares)
             p = stage.probabilities(of_each, near.rows, near.backend)
 
         # From the pool on the stages are those of every fit.
@@ -261,10 +286,16 @@ class Auto(BayesEstimator):
         note("members-disagree", tasks=tasks, **sizes)
 
 
-def _learn(opinions: list[Floats], near: Problem, known: GoldCodes, crowd: Responses) -> GoldStage:
+def _learn(
+    opinions: list[Floats],
+    rows: ByTask,
+    known: GoldCodes,
+    crowd: Responses,
+    *,
+    knows_shares: bool,
+) -> GoldStage:
     """Learn from known labels; say so where they are of one class."""
     seen = np.unique(known.label)
     if len(seen) < 2 <= crowd.n_classes:
         note("gold-of-one-class", name=crowd.classes[int(seen[0])])
-    knows_shares = near.tasks.shares.read == FIXED
-    return gold_stage.learn(opinions, near.rows, known, knows_shares=knows_shares)
+    return gold_stage.learn(opinions, rows, known, knows_shares=knows_shares)

@@ -28,10 +28,11 @@ from tiebreak.errors import (
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import Problem, Stopping
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
-from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs
-from tiebreak.inference.known import GoldWeight, weight_of_known
+from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
+from tiebreak.inference.known import GoldWeight, Known, weight_of_known
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import (
+    PLAIN,
     CrowdFacts,
     WorkerModel,
     Workers,
@@ -59,6 +60,12 @@ if TYPE_CHECKING:
     from tiebreak.data.sequences import Sequences
     from tiebreak.decide import Decisions
     from tiebreak.estimators.variational_bayes import VariationalBayes
+    from tiebreak.inference.tasks.classifier import (
+        ClassifierGain,
+        ClassifierPrior,
+        Learnt,
+        TaskClassifier,
+    )
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.life.update import Carried
@@ -96,6 +103,10 @@ class Estimator:
     ran_on_: str = PROCESSOR
     calibration_: Calibration | None = None
     doubtful_links_: DoubtfulLinks | None = None
+    classifier_: TaskClassifier | None = None
+    classifier_weight_: float | None = None
+    classifier_gain_: ClassifierGain | None = None
+    classifier_probabilities_: Floats | None = None
     _carried: Carried | None = None  # where responses were dropped and counts stay
     _stream_notes: Mapping[str, Any] = MappingProxyType({})  # of the last stream that saved it
     _batches: tuple[str, ...] = ()  # what was given so far, by `digest`; empty: the fit alone
@@ -148,10 +159,16 @@ class Estimator:
         return explain(self, task)
 
     def fit_predict(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        **more: Any,
     ) -> Labels:
-        """Fit and return the labels."""
-        return self.fit(responses, links=links, gold=gold, start=start).labels_
+        """Fit and return the labels; `more` is what else `fit` takes, such as features."""
+        return self.fit(responses, links=links, gold=gold, start=start, **more).labels_
 
     def workers_table(self, *, level: float = 0.9) -> WorkersTable:
         """Return accuracy, confusions, information and a verdict for each worker, with intervals.
@@ -177,15 +194,24 @@ class Estimator:
 
         model_file.save(self, target, keep)
 
-    def predict(self, responses: Any, *, links: Any = None) -> Labels:
+    def predict(
+        self,
+        responses: Any = None,
+        *,
+        links: Any = None,
+        features: Any = None,
+        classifier: Any = None,
+    ) -> Labels:
         """Label new tasks by workers as they are known; the model stays as it is.
 
         Workers never seen count as the prior says. `links` join new tasks to each other and to
-        tasks of the model.
+        tasks of the model. With `features` the classifier of a model that was fitted with features
+        is the class prior of each task, so that no responses are needed. A model that was saved
+        keeps the default classifiers alone; give another one again as `classifier`.
         """
         from tiebreak.life.predict import predict
 
-        return predict(self, responses, links)
+        return predict(self, responses, links, features, classifier)
 
     def update(
         self,
@@ -193,6 +219,7 @@ class Estimator:
         *,
         links: Any = None,
         gold: Any = None,
+        features: Any = None,
         forget: float = 1.0,
         again: bool = False,
     ) -> Self:
@@ -202,12 +229,14 @@ class Estimator:
         from here. With `forget` below 1 what workers did counts that much less, update by update;
         such a model keeps counts in the place of responses.
 
+        A model that was fitted with features needs those of all tasks, old and new.
+
         A model of counts cannot tell single responses that it is given twice; it knows whole
         batches again and leaves them out, with a note. `again=True` counts them once more.
         """
         from tiebreak.life.update import update
 
-        update(self, responses, links, gold, forget, again)
+        update(self, responses, links, gold, forget, again, features)
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -250,13 +279,14 @@ class Estimator:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(message, name=name, obj=self)
 
-    def _read_inputs(self, responses: Any, links: Any, gold: Any) -> Inputs:
+    def _read_inputs(self, responses: Any, links: Any, gold: Any, features: Any = None) -> Inputs:
         """Read and check what is to be fitted, as the options of links say."""
         options = self.link_options or ExactLinkOptions()
         return read_and_check_inputs(
             responses,
             links,
             gold,
+            features=features,
             on_contradiction=self.on_contradiction,
             soft_links=options.is_soft,
             may_break=options.may_break,
@@ -299,6 +329,8 @@ class BayesEstimator(Estimator):
     class_prior: ClassPriorOption
     confusion_prior: ConfusionPrior
     trust: Trust | None
+    task_model: ClassifierPrior | None
+    dependence: float
     tol: float
     max_iter: int
     accelerate: bool
@@ -321,6 +353,32 @@ class BayesEstimator(Estimator):
         )
         states, workers = crowd_model(worker_model, crowd)
         return problem_on(self, inputs, rows, Independent(states), workers)
+
+    def _learn_classifier(self, inputs: Inputs, weight: Floats | None = None) -> Learnt | None:
+        """Learn what features say of classes, by plain VB; None: there are none, or it is dropped.
+
+        `weight` is how often known tasks count.
+        """
+        self.classifier_ = self.classifier_probabilities_ = None
+        self.classifier_weight_ = self.classifier_gain_ = None
+        prior = self.task_model
+        if prior is None and inputs.features is None:
+            return None
+        from tiebreak.inference.tasks.classifier import ClassifierPrior, learn
+
+        if not isinstance(prior, ClassifierPrior | None):
+            raise OptionError("no-task-model", value=prior)
+        if inputs.features is None:
+            raise OptionError("task-model-without-features")
+        if isinstance(self.link_options, MeanFieldOptions):
+            raise OptionError("features-need-exact-links")
+        rows = rows_of(inputs, alone=True)
+        plain, known = self._plain_problem(PLAIN, rows, inputs), Known.of(rows.gold, weight)
+        given = inputs.features, plain, known, inputs.responses, self.dependence
+        learnt = learn(prior or ClassifierPrior(), *given)
+        self.classifier_, self.classifier_probabilities_ = learnt.classifier, learnt.probabilities
+        self.classifier_weight_, self.classifier_gain_ = learnt.weight, learnt.gain
+        return learnt if learnt.weight else None
 
 
 def problem_on(

@@ -27,6 +27,7 @@ from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.door import Rows, lay_out
 from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks.coupling.linked import units_of_copies
 from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority, softmax
@@ -130,23 +131,50 @@ def _once(gold: GoldCodes | None, unit: Codes | None) -> GoldCodes | None:
     return GoldCodes(task.astype(np.int32), gold.label[first])
 
 
-def by_votes(tasks: ByTask, n_classes: int) -> Floats:
-    """Return (v + 1/K) / (s + 1): shares of votes, drawn to even ones by one vote."""
+def prior_of_units(log_prior: Floats, rows: Rows, units: Rows) -> Floats:
+    """Return the log prior of each unit from that of the rows in it: their sum, of copies the mean.
+
+    It is normalised, (n_units, n_classes).
+    """
+    if units.row is None or rows.implied is None:
+        return log_prior
+    unit = units_of_copies(rows.implied.given, len(log_prior))
+    if unit is not None:
+        log_prior = log_prior / np.bincount(unit)[unit, None]
+    summed = [np.bincount(units.row, each, units.laid.n_tasks) for each in log_prior.T]
+    return np.log(softmax(np.stack(summed, axis=1)))
+
+
+def by_votes(tasks: ByTask, n_classes: int, log_prior: Floats | None = None) -> Floats:
+    """Return (v + 1/K) / (s + 1): shares of votes, drawn by one vote to even ones or the prior."""
     total = total_weights(tasks.start, tasks.weight)[:, None]
     shares = majority(tasks, n_classes)
-    return np.asarray((total * shares + 1.0 / n_classes) / (total + 1.0))
+    one = 1.0 / n_classes if log_prior is None else np.exp(log_prior)
+    return np.asarray((total * shares + one) / (total + 1.0))
 
 
 def by_step(problem: Problem, parameters: Parameters) -> dict[str, Floats]:
-    """Return what the step says of each task, with class shares learnt and with even ones."""
+    """Return what the step says of each task, with class shares learnt and with even ones.
+
+    Of tasks with a prior of their own, even ones are those divided by their means.
+    """
     log_shares, table = problem.logs(parameters)
     scores = problem.backend.score_tasks(problem.rows, np.zeros(problem.n_classes), table)
-    return {FIRST_STEP: softmax(scores + log_shares), EVEN: softmax(np.array(scores))}
+    own = problem.tasks.own
+    if own is None or own.fixed is None:
+        return {FIRST_STEP: softmax(scores + log_shares), EVEN: softmax(np.array(scores))}
+    balance = np.log(softmax(own.fixed).mean(axis=0))
+    return {FIRST_STEP: softmax(scores + own.fixed), EVEN: softmax(scores + own.fixed - balance)}
 
 
 def by_model(problem: Problem, parameters: Parameters, dependence: float = 0.0) -> Floats:
     """Return what a model that was fitted to the end says of each row, scaled by `dependence`."""
-    scale = Calibration(dependence).scale(calibration.n_responses(problem.rows))
+    n_given = calibration.n_responses(problem.rows)
+    if problem.tasks.own is not None:  # the prior counts as one more response
+        everyone = np.arange(problem.rows.n_tasks, dtype=np.int32)
+        scores = calibration.class_scores_of(problem, problem.logs(parameters), everyone)
+        return softmax(scores, Calibration(dependence).scale(n_given + 1.0))
+    scale = Calibration(dependence).scale(n_given)
     given = problem.n_classes, problem.backend, problem.n_threads
     return calibration.probabilities_by(problem.logs(parameters), problem.rows, scale, *given)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tiebreak import tables
+from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import (
     BayesEstimator,
@@ -22,7 +23,7 @@ from tiebreak.inference.climb import FitState, Problem
 from tiebreak.inference.door import Inputs, Rows, rows_of
 from tiebreak.inference.known import GoldWeight
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
-from tiebreak.inference.tasks import Parameters
+from tiebreak.inference.tasks import Parameters, of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.arrays import majority
@@ -33,6 +34,7 @@ from tiebreak.options import AUTO, LinkOptions, SequenceOptions
 if TYPE_CHECKING:
     from tiebreak.data.sequences import Sequences, Spans
     from tiebreak.inference.sequencing import Candidate
+    from tiebreak.inference.tasks.classifier import ClassifierPrior
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
     from tiebreak.inference.tasks.mean_field import GridPoint
     from tiebreak.inference.workers.kinds import Kinds
@@ -61,6 +63,9 @@ class VariationalBayes(BayesEstimator):
         of a class fall into groups that workers take alike. "kinds+subtypes": both.
         "communities": kinds whose priors are learnt. Or a model of your own, a
         `tiebreak.inference.workers.Workers`.
+    task_model
+        `tb.ClassifierPrior(…)`: how features of tasks, given to `fit`, become the class prior of
+        each task. None: the default one, where there are features.
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
@@ -126,6 +131,10 @@ class VariationalBayes(BayesEstimator):
         With sequences: E[A], (n_classes, n_classes), how often each class follows each, or None.
     sequence_model_, sequence_choice_
         With sequences: the model of them, and what was compared to choose it.
+    classifier_, classifier_weight_, classifier_gain_, classifier_probabilities_
+        With features: the classifier, trained on all tasks; how far it is believed, 0 to 1, where 0
+        means dropped; by how many nats a task, and standard errors, it predicts responses better
+        than class shares; (n_tasks, n_classes), each by training without it. None without features.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -160,6 +169,7 @@ class VariationalBayes(BayesEstimator):
     class_prior: dirichlet.ClassPriorOption = 1.0
     confusion_prior: dirichlet.ConfusionPrior = "diagonal"
     worker_model: WorkerModel = "confusion"
+    task_model: ClassifierPrior | None = None
     trust: dirichlet.Trust | None = None
     gold_weight: GoldWeight = AUTO
     link_options: LinkOptions | None = None
@@ -182,23 +192,31 @@ class VariationalBayes(BayesEstimator):
         gold: Any = None,
         start: Any = None,
         sequences: Any = None,
+        features: Any = None,
     ) -> Self:
         """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
 
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit. `sequences` says which tasks follow each other: `Sequences`, or a
-        table of task, sequence, position and text.
+        table of task, sequence, position and text. `features`, of all tasks, train a classifier
+        that is the class prior of each task: a table (task and columns of numbers, or one of text),
+        a mapping of task to its row or text, or a pair (tasks, array). Tasks in it without
+        responses are labelled too; a fit with features starts from the votes.
         """
         check_options(self)
         given = None if sequences is None else tables.read_sequences(sequences)
         if given is not None:
+            if features is not None:
+                raise OptionError("features-with-sequences")
             responses = with_tasks_of(given, responses, self.worker_model)
-        inputs = self._read_inputs(responses, links, gold)
+        inputs = self._read_inputs(responses, links, gold, features)
         if given is not None:
             inputs = with_sequences(inputs, given, self.sequence_options)
         self.worker_model_ = name_of(self.worker_model)
         self._communities = None
         publishing.publish(self, *self._fit_inputs(inputs, start))
+        if self.classifier_weight_:
+            self.class_prior_ = self._crowd_model.states.mean(self._state.parameters[0])
         self._warn_unconverged(self.tol)
         return self
 
@@ -208,7 +226,9 @@ class VariationalBayes(BayesEstimator):
         """Fit from an earlier model, from q, or else from `init`; keep where the fit ended."""
         crowd = inputs.responses
         plain: Parameters = ()
-        if start is not None:
+        weight = weight_of_gold(self.gold_weight, inputs)
+        learnt = self._learn_classifier(inputs, weight)
+        if start is not None and learnt is None:
             require_fitted(start)
             q = stages.q_of_model(start, crowd, self.worker_model_)
             if stages.are_equal(start.responses_, crowd):
@@ -219,7 +239,8 @@ class VariationalBayes(BayesEstimator):
         if q is None and not isinstance(self.init, str):
             q = stages.q_of_init(self.init, crowd)
         is_ordered = inputs.sequences is not None
-        rows = rows_of(inputs, None if is_warm else q, alone=is_ordered)
+        alone = is_ordered or learnt is not None
+        rows = rows_of(inputs, None if is_warm else q, alone=alone)
         problem = self._problem(rows, inputs)
         by_row = majority(problem.rows, problem.n_classes) if q is None else rows.mean(q)
         if self.worker_model_ == COMMUNITIES and self._communities is None:
@@ -227,22 +248,21 @@ class VariationalBayes(BayesEstimator):
 
             self._communities, _ = communities.learn(problem, by_row, self._stopping)
             problem = problem._replace(workers=self._communities)
+        states, how = problem.tasks.shares, self._calibration_options
+        if learnt is not None:
+            problem = with_log_prior(problem, learnt.log_prior)
+            by_row, how = learnt.q, how._replace(n_more=1.0)
         state = FitState(q=problem.to_states(by_row))
         if plain:  # the same responses: what q adds to priors is known
             state = state._replace(parameters=_with_priors_of(problem, start))
         begin = Start(state, q is None, is_warm, plain)
-        options = FitOptions(
-            self._stopping,
-            self._calibration_options,
-            self.link_options,
-            weight_of_gold(self.gold_weight, inputs),
-        )
+        options = FitOptions(self._stopping, how, self.link_options, weight)
         fitted, scored = stages.fit(problem, inputs, rows, begin, options)
         alpha, *_, beta = fitted.state.parameters
         q = rows.to_tasks(fitted.state.q)
-        self._crowd_model = CrowdModel(problem.tasks.shares, problem.workers)
-        self._state = FitState(q, (alpha, beta))
-        self._plain = fitted.plain_parameters
+        self._crowd_model = CrowdModel(states, problem.workers)
+        self._state = FitState(q, of_shares((alpha, beta), problem.tasks.shares, states))
+        self._plain = of_shares(fitted.plain_parameters, problem.tasks.shares, states)
         return fitted, scored
 
     def _problem(self, rows: Rows, inputs: Inputs) -> Problem:

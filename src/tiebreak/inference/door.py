@@ -25,6 +25,7 @@ import numpy.typing as npt
 from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
+from tiebreak.data.ids import encode
 from tiebreak.errors import GoldError, InputError, OptionError, ResponseError, note
 from tiebreak.inference.workers import AnswerCounts
 from tiebreak.kernels import layout
@@ -35,6 +36,8 @@ from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.links.table import Asker
 from tiebreak.options import CONTRADICTIONS
+from tiebreak.tables import Features
+from tiebreak.tables.table import like
 from tiebreak.wording import first_few
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ class Inputs(NamedTuple):
     implied: Implications | None  # what follows from the links to use and from gold
     remote: RemoteTasks | None = None  # beside those of `responses`
     sequences: Placed | None = None
+    features: Features | None = None  # of every task
 
     @property
     def link_codes(self) -> LinkCodes | None:
@@ -76,6 +80,7 @@ def read_and_check_inputs(
     gold: Any,
     *,
     on_contradiction: OnContradiction = "error",
+    features: Any = None,
     soft_links: bool = False,
     may_break: bool = False,
     asker: Asker = "fit",
@@ -89,12 +94,16 @@ def read_and_check_inputs(
         known = None
     if known is not None:
         crowd = _with_gold_classes(crowd, known)
+    if features is not None:
+        features = tables.read_features(features)
+        crowd = crowd.with_tasks(encode(like(crowd.tasks, features.tasks, "tasks"))[1])
+        features.on(crowd.tasks)  # refuses tasks without
     require_memory(crowd)
     if crowd.n_classes == 1:
         note("one-class", label=crowd.classes[0])
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
     if pairs is None or not len(pairs):
-        return Inputs(crowd, pairs, known, None, gold_codes, None)
+        return Inputs(crowd, pairs, known, None, gold_codes, None, features=features)
     given_codes = pairs.on(crowd.tasks)
     firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
     implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
@@ -110,7 +119,7 @@ def read_and_check_inputs(
             may_break=may_break,
             asker=asker,
         )
-    return Inputs(crowd, pairs, known, given_codes, gold_codes, implied)
+    return Inputs(crowd, pairs, known, given_codes, gold_codes, implied, features=features)
 
 
 def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | None, Gold | None]:

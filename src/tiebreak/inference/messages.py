@@ -97,6 +97,42 @@ register(
             f"{counted(n, 'response')} cannot follow what the worker said before, such as I-X "
             "after O: kept as answers; labels are always possible."
         ),
+        # a classifier on features
+        "no-predict-proba": "ClassifierPrior.classifier must be None, 'given' or a scikit-learn "
+        "estimator with predict_proba; got {classifier!r}. To give one class probabilities, wrap "
+        "it: sklearn.calibration.CalibratedClassifierCV(estimator).",
+        "no-given-probabilities": "Columns of ClassifierPrior('given') are class probabilities: 0 "
+        "or more, and not all 0 for a task.",
+        "classifier-failed": "The classifier could not be trained on these features: {reason}",
+        "classifier-unweighted": "{classifier} takes no sample_weight: it is trained on doubtful "
+        "labels as on sure ones.",
+        "classifier-rare-classes": "Only one task to train on has class {classes}: the classifier "
+        "hardly knows it.",
+        "classifier-dropped": "Features predict the responses no better than class shares do "
+        "({nats:.2f} nats a task, {standard_errors:.1f} standard errors): the classifier was "
+        "dropped.",
+        "classifier-not-kept": "A model file holds no {classifier}, as loading it would run code. "
+        "Give the trained one: predict(…, classifier=…).",
+        "classifier-of-other-classes": "The classifier has classes {given}, those of the crowd are "
+        "{classes}. Name columns of given probabilities as the classes.",
+        "features-without-classifier": "This model was fitted without features, or dropped its "
+        "classifier: leave features out.",
+        "other-features": "The classifier was trained on {kind} {columns}; these features are "
+        "others. Give the same columns in the same order ({n}).",
+        "task-model-without-features": "task_model needs features of tasks: fit(…, features=…).",
+        "no-task-model": "task_model must be tb.ClassifierPrior(…) or None; got {value!r}.",
+        "features-with-sequences": "Features and sequences cannot be fitted together: leave one "
+        "of them out.",
+        "features-need-exact-links": "With features, links are inferred exactly: leave out "
+        "MeanFieldOptions.",
+        "features-not-counted": "Counts do not hold features, on which labels of this model "
+        "depend: keep the responses.",
+        "features-not-updated": lambda has_features: (
+            "This model was fitted with features: an update needs those of all tasks, old and new, "
+            "and all responses (no forget)."
+            if has_features
+            else "This model was fitted without features: leave them out, or fit again with them."
+        ),
         # what a fit found
         "near-mode": _near_mode,
         "no-worker-model": "{name} does not model workers, so there are no intervals to give. Use "

@@ -32,6 +32,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "predicted-one-by-one": "The model knows sequences, and these tasks are labelled one by one: "
     "labels need not follow each other as they can. Fit them with sequences=, or update the model.",
+    "nothing-to-predict": "Nothing to label: give responses, or features of tasks.",
     # update
     "given-before": lambda n: (
         f"The same {counted(n, 'response')} were given to this model before, and are left out. "

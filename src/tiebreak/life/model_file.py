@@ -79,6 +79,10 @@ def content_of(
     if keep == "counts":
         model = drop_responses(model)
     encoder = Recorder()
+    options = model.get_params()
+    task_model = options.get("task_model")
+    if task_model is not None:  # a trained or untrained estimator is code: its name is kept
+        options["task_model"] = task_model.without_code()
     kept = {name: getattr(model, name) for name in _kept_names(model)}
     responses = kept.pop("responses_")
     about: dict[str, Any] = {
@@ -86,9 +90,7 @@ def content_of(
         "estimator": type(model).__name__,
         "keep": "counts" if getattr(model, "_carried", None) is not None else keep,
         "summary": summary(model),
-        "options": {
-            name: encoder.encode(value, name) for name, value in model.get_params().items()
-        },
+        "options": {name: encoder.encode(value, name) for name, value in options.items()},
         "responses": encoder.encode(responses, "responses"),
         "results": {name: encoder.encode(value, name) for name, value in kept.items()},
         "stream": dict(model._stream_notes if more is None else more),
@@ -320,6 +322,17 @@ def _check(model: Any) -> None:
         if stage.best is not None:
             _floats("right", stage.best.right, n_workers)
             _floats("wrong", stage.best.wrong, n_workers)
+    if has("classifier_probabilities_") is not None:
+        _floats("classifier_probabilities_", model.classifier_probabilities_, n_tasks, n_classes)
+    if has("classifier_") is not None:
+        _floats("the shares of classes", model.classifier_.share, n_classes)
+        linear = model.classifier_.linear
+        if linear is not None:
+            n_seen, n_columns = len(linear.classes_), linear.coefficient.shape[1]
+            _floats("the coefficients", linear.coefficient, n_seen, n_columns)
+            _floats("the intercepts", linear.intercept, n_seen)
+            if linear.words is not None:
+                _floats("the frequencies of words", linear.idf, len(linear.words))
     moments = has("moments_")
     if moments is not None:
         for name in ("accuracy", "accuracy_square"):

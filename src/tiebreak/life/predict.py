@@ -16,9 +16,9 @@ import numpy as np
 from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data.ids import MISSING, Ids, encode
 from tiebreak.data.labels import Labels
-from tiebreak.errors import NotFittedError, note
+from tiebreak.errors import NotFittedError, OptionError, note
 from tiebreak.estimators import committee
 from tiebreak.inference import calibration, dirichlet
 from tiebreak.inference.calibration import Calibration
@@ -26,7 +26,8 @@ from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import FIXED, ClassPrior
 from tiebreak.inference.door import require_memory
 from tiebreak.inference.stages import joint_labels
-from tiebreak.inference.tasks import Independent, Parameters
+from tiebreak.inference.tasks import Independent, Parameters, with_log_prior
+from tiebreak.inference.tasks.classifier import raised
 from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links, with_odds
 from tiebreak.inference.workers import CrowdModel, Workers
@@ -41,6 +42,7 @@ from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
+from tiebreak.tables.table import like
 
 if TYPE_CHECKING:
     from tiebreak.estimators.base import Estimator
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 AS_IT_IS = Calibration(0.0)  # scores become probabilities unscaled
 IMPOSSIBLE = -1e6  # the log of an answer that was never given: two of these are worse than one
 TINY = 1e-300
+NO_TASKS = np.empty(0, dtype=np.int32)
 
 
 class PointShares(ClassPrior):
@@ -116,20 +119,42 @@ class Knowledge(NamedTuple):
         return prior, mine.reshape(-1, len(label))
 
 
-def predict(model: Estimator, responses: Any, links: Any = None) -> Labels:
-    """Label the tasks of these responses, by workers as they are known."""
+def predict(
+    model: Estimator,
+    responses: Any = None,
+    links: Any = None,
+    features: Any = None,
+    classifier: Any = None,
+) -> Labels:
+    """Label the tasks of these responses or features, by workers and classifier as known."""
     _require_fitted(model)
-    crowd = tables.read_responses(responses)
+    if responses is None and features is None:
+        raise OptionError("nothing-to-predict")
+    nobody = model.responses_.on_tasks(NO_TASKS)
+    crowd = nobody if responses is None else tables.read_responses(responses)
+    log_prior = None
+    if features is not None:
+        if model.classifier_ is None or not model.classifier_weight_:
+            raise OptionError("features-without-classifier")
+        features = tables.read_features(features)
+        crowd = crowd.with_tasks(encode(like(crowd.tasks, features.tasks, "tasks"))[1])
+        given = features, crowd.tasks, model.classes_, classifier
+        log_f = np.log(model.classifier_.probabilities(*given))
+        log_prior = raised(log_f, model.classifier_weight_)
     require_memory(crowd)
     if vars(model).get("sequences_") is not None:
         note("predicted-one-by-one")
     knowledge = knowledge_of(model)
     if links is not None:
-        return _label_linked(model, crowd, knowledge, links)
+        return _label_linked(model, crowd, knowledge, links, log_prior)
     if knowledge is None:
         q = majority(_in_codes_of(model, crowd, None), len(model.classes_))
     elif "_opinions" in vars(model):
-        q = _committee_says(model, _in_codes_of(model, crowd, knowledge))
+        q = _committee_says(model, _in_codes_of(model, crowd, knowledge), log_prior)
+    elif log_prior is not None:
+        tasks = _in_codes_of(model, crowd, knowledge)
+        problem = with_log_prior(knowledge.problem(model, tasks), log_prior)
+        q = softmax(*_scores(model, problem, knowledge.alpha, NO_TASKS))
     else:
         q = _label_alone(model, crowd, knowledge)
     label, top = likeliest(q)
@@ -283,17 +308,19 @@ def _label_alone(model: Estimator, crowd: Responses, knowledge: Knowledge) -> Fl
     )
 
 
-def _committee_says(model: Any, tasks: ByTask) -> Floats:
+def _committee_says(model: Any, tasks: ByTask, log_prior: Floats | None = None) -> Floats:
     """Return what a committee says of new tasks: every member, pooled, and moved by gold."""
     said: dict[str, Floats] = {}
     for opinion in model._opinions:
         if opinion.name in said:
             continue
         if opinion.model is None:
-            said[opinion.name] = committee.by_votes(tasks, len(model.classes_))
+            said[opinion.name] = committee.by_votes(tasks, len(model.classes_), log_prior)
             continue
         known = _of_crowd_model(model, opinion.model, opinion.parameters)
         problem = known.problem(model, tasks)
+        if log_prior is not None:
+            problem = with_log_prior(problem, log_prior)
         parameters = (known.alpha, known.workers.table)
         if opinion.name in (committee.FIRST_STEP, committee.EVEN):
             said |= committee.by_step(problem, parameters)
@@ -322,7 +349,13 @@ class Union(NamedTuple):
     gold: GoldCodes | None  # of the old ones
 
 
-def _label_linked(model: Any, crowd: Responses, knowledge: Knowledge | None, links: Any) -> Labels:
+def _label_linked(
+    model: Any,
+    crowd: Responses,
+    knowledge: Knowledge | None,
+    links: Any,
+    log_prior: Floats | None = None,
+) -> Labels:
     """Label the tasks of these responses, with links among them and to tasks of the model."""
     from tiebreak.estimators.base import refuse_links
     from tiebreak.estimators.variational_bayes import VariationalBayes
@@ -335,13 +368,19 @@ def _label_linked(model: Any, crowd: Responses, knowledge: Knowledge | None, lin
     union = _join(model, crowd, tables.read_links(links))
     has_rows = not is_committee and model._carried is None
     problem = knowledge.problem(model, _with_old(model, new, union.old, has_rows=has_rows))
+    if log_prior is not None:
+        of_old = raised(
+            np.log(model.classifier_probabilities_[union.old]), model.classifier_weight_
+        )
+        problem = with_log_prior(problem, np.concatenate([log_prior, of_old]))
     options = _link_options(model)
     problem = _with_links(model, union, problem, options)
     tasks = problem.tasks
     assert isinstance(tasks, Linked)
     assert tasks.own is not None  # there are links
     if is_committee:
-        said = np.concatenate([_committee_says(model, new), model.probabilities_[union.old]])
+        of_new = _committee_says(model, new, log_prior)
+        said = np.concatenate([of_new, model.probabilities_[union.old]])
         scores = np.log(np.maximum(said, TINY))
         scale = np.ones(len(scores))
         alpha = model.class_prior_
@@ -448,6 +487,8 @@ def _scores(model: Any, problem: Problem, alpha: Floats, old: Codes) -> tuple[Fl
     logs = problem.logs((alpha, problem.workers.table))  # type: ignore[attr-defined]
     scores = calibration.class_scores_of(problem, logs, everyone)
     n_given = calibration.n_responses(problem.rows)
+    if problem.tasks.own is not None and problem.tasks.own.is_prior:
+        n_given = n_given + 1.0  # the classifier counts as one more response
     if model._carried is None or not len(old):
         return scores, found.scale(n_given)
     crowd = model.responses_

@@ -47,13 +47,17 @@ RECORDS: dict[str, type[Any]] = {
 }
 HOMES = {  # of records that few models hold: loaded when one is met
     "Candidate": "tiebreak.inference.sequencing",
+    "ClassifierGain": "tiebreak.inference.tasks.classifier",
+    "ClassifierPrior": "tiebreak.inference.tasks.classifier",
     "FromVote": "tiebreak.estimators.committee",
     "GridPoint": "tiebreak.inference.tasks.mean_field",
     "GoldStage": "tiebreak.estimators.gold_stage",
     "LikelyBest": "tiebreak.estimators.likely_best",
+    "LinearClassifier": "tiebreak.inference.tasks.classifier",
     "Member": "tiebreak.estimators.committee",
     "Opinion": "tiebreak.estimators.committee",
     "PosteriorMoments": "tiebreak.research.gibbs",
+    "TaskClassifier": "tiebreak.inference.tasks.classifier",
 }
 
 

@@ -65,6 +65,7 @@ def update(
     gold: Any,
     forget: float = 1.0,
     again: bool = False,
+    features: Any = None,
 ) -> None:
     """Let a model go on in its place; where that fails it stays as it was."""
     from tiebreak.estimators.variational_bayes import VariationalBayes
@@ -75,6 +76,9 @@ def update(
     pairs = None if links is None else tables.read_links(links)
     known = None if gold is None else tables.read_gold(gold)
     keeps_counts = model._carried is not None or forget < 1.0
+    has_features = model.classifier_weight_ is not None
+    if has_features != (features is not None) or (has_features and keeps_counts):
+        raise OptionError("features-not-updated", has_features=has_features)
     batches = model._batches
     if new is not None:
         before = batches_of(model)
@@ -87,7 +91,7 @@ def update(
         else:
             batches = (*before, batch)
     if not keeps_counts:
-        made = _fit_all(model, new, pairs, known)
+        made = _fit_all(model, new, pairs, known, features)
     elif isinstance(model, VariationalBayes):
         made = _fit_touched(model, new, pairs, known, forget)
     else:
@@ -99,7 +103,11 @@ def update(
 
 
 def _fit_all(
-    model: Estimator, new: Responses | None, links: Links | None, gold: Gold | None
+    model: Estimator,
+    new: Responses | None,
+    links: Links | None,
+    gold: Gold | None,
+    features: Any = None,
 ) -> Estimator:
     """Fit everything together, from where the model is."""
     from tiebreak.estimators.majority_vote import MajorityVote
@@ -112,6 +120,8 @@ def _fit_all(
     given: dict[str, Any] = {"links": pairs, "gold": _join_gold(model.gold_, gold)}
     if vars(model).get("sequences_") is not None:
         given["sequences"] = model.sequences_
+    if features is not None:
+        given["features"] = features
     made = copy.copy(model)
     if isinstance(model, MajorityVote):
         return made.fit(crowd, **given)
@@ -213,6 +223,8 @@ def drop_responses(model: Fitted) -> Fitted:
     if "_opinions" in vars(model):
         raise OptionError("votes-not-counted")
     refuse_sequences(model)
+    if model.classifier_weight_:
+        raise OptionError("features-not-counted")
     crowd = model.responses_
     state = vars(model).get("_state")
     q = model.probabilities_ if state is None else state.q

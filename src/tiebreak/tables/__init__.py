@@ -4,6 +4,7 @@ What goes in becomes Arrow columns at the border (`table.py`), and responses, li
 after it (`read.py`).
 """
 
+from tiebreak.tables.features import Features, read_features
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.read import (
     Export,
@@ -33,6 +34,7 @@ from tiebreak.tables.write import (
 
 __all__ = [
     "Export",
+    "Features",
     "OpenTable",
     "ReadingOptions",
     "names_of_codes",
@@ -41,6 +43,7 @@ __all__ = [
     "read_contents",
     "read_every_row",
     "read_export",
+    "read_features",
     "read_gold",
     "read_labels",
     "read_links",

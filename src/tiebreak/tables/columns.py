@@ -148,6 +148,7 @@ SEQUENCES = Schema(
 )
 LABELS = Schema("labels", InputError, (TASK, LABEL, *_optional("probability")))
 TASKS = Schema("tasks", InputError, (TASK,))
+FEATURES = Schema("features", InputError, (TASK,))
 CONTENTS = Schema(
     "texts",
     InputError,

@@ -427,6 +427,23 @@ MESSAGES: dict[str, Message] = {
     "them.",
     "value-missing": "{table}: {n:count row} {n:verb have} no {what} ({where}). Fill it in or "
     "remove the row.",
+    # Features
+    "feature-not-finite": "Column {column!r} of features has no finite number for {n:count task}, "
+    "first for {task!r}. Fill in what is missing, or leave the column out.",
+    "features-like-ids": "Every task has a value of its own in {columns:list} of the features, as "
+    "in ids. What ids tell of classes is no knowledge of tasks: choose other columns.",
+    "features-no-matrix": "Features must be rows of finite numbers, one row a task, all of one "
+    "length; or one text a task.",
+    "features-twice": "Task {task!r} has different features ({where[0]}; {where[1]}). Keep one row "
+    "of each task.",
+    "features-without-task": "{where}: the row of features has no task. Fill it in, or remove it.",
+    "no-features": "{table} has no column beside the task: nothing to learn from.",
+    "npy-without-tasks": "{file} holds rows without tasks: name them in the same order with "
+    "tasks=, or give (tasks, array).",
+    "tasks-without-features": "{n:,} of {of:,} tasks have no features, such as {tasks:list}. Every "
+    "task needs a row: add them, or leave out their responses.",
+    "text-among-numbers": "{table}: features are numbers, or one column of text; text was found in "
+    "{texts:list} of {n:,} columns. Choose the columns of one kind (feature_columns).",
     # Writing
     "counts-shape": "counts must be {expected}; got {shape}.",
     "label-studio-new-tasks": "Label Studio makes new tasks of these. To add predictions to the "

@@ -46,6 +46,7 @@ SCHEMAS = {
     "links": schemas.LINKS,
     **dict.fromkeys(("gold", "given", "truth"), schemas.GOLD),
     **dict.fromkeys(("tasks", "among"), schemas.TASKS),
+    "features": schemas.FEATURES,
     "texts": schemas.TEXTS,
     "sequences": schemas.SEQUENCES,
     "systems": schemas.SYSTEMS,
