@@ -130,8 +130,9 @@ def predict(
     _require_fitted(model)
     if responses is None and features is None:
         raise OptionError("nothing-to-predict")
-    nobody = model.responses_.on_tasks(NO_TASKS)
-    crowd = nobody if responses is None else tables.read_responses(responses)
+    if responses is None:
+        responses = model.responses_.on_tasks(NO_TASKS)
+    crowd = tables.read_responses(responses)
     log_prior = None
     if features is not None:
         if model.classifier_ is None or not model.classifier_weight_:
