@@ -33,6 +33,9 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
     *("ClassifierPrior", "ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
+    *("ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
+    "BradleyTerry",
+    *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
     *("research", "selection", "shards", "simulate"),

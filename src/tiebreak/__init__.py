@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak.options import ExactLinkOptions as ExactLinkOptions
     from tiebreak.options import MeanFieldOptions as MeanFieldOptions
     from tiebreak.options import SequenceOptions as SequenceOptions
+    from tiebreak.ranking import BradleyTerry as BradleyTerry
     from tiebreak.research.gibbs import GibbsSampler as GibbsSampler
     from tiebreak.tables import read_gold as read_gold
     from tiebreak.tables import read_labels as read_labels
@@ -55,6 +56,7 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
 _HOMES = {  # the module of each name; it is loaded when the name is used
     "Auto": "estimators.auto",
     "ClassifierPrior": "inference.tasks.classifier",
+    "BradleyTerry": "ranking",
     "DawidSkene": "estimators.dawid_skene",
     "ExactLinkOptions": "options",
     "GibbsSampler": "research.gibbs",

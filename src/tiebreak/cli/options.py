@@ -41,6 +41,11 @@ def option(metavar: str, help: str, *flags: str, **more: Any) -> Any:
     return typer.Option(*flags, metavar=metavar, help=help, **more)
 
 
+def argument(metavar: str, help: str) -> Any:
+    """Declare an argument."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
 def flag(name: str, help: str) -> Any:
     """Declare an option without a value."""
     return typer.Option(name, help=help)
@@ -136,10 +141,10 @@ def require(name: str, is_given: object, other: str, has_other: object) -> None:
 
 # --set
 
-LISTS = ("classes", "task_columns", "worker_columns", "members", "kinds", "order")
+LISTS = ("classes", "covariates", "task_columns", "worker_columns", "members", "kinds", "order")
 TEXTS = (
     *("format", "question", "repeats", "tasks", "among", "sampling", "order_column", "field"),
-    *("task_pattern", "label_pattern", "label_pointer", "wording", "class_texts"),
+    *("task_pattern", "label_pattern", "label_pointer", "wording", "class_texts", "baseline"),
 )
 WORDS = {"yes": True, "true": True, "no": False, "false": False}
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
@@ -409,7 +414,8 @@ SETTINGS = (
     *("on_contradiction", "tol", "max_iter", "accelerate", "backend", "smoothing", "n_chains"),
     *("n_warmup", "n_draws", "random_state", "init", "link_error", "among", "target", "batch"),
     *("strategy", "stop_when_worth_less_than", "wording", "class_texts", "level", "human_error"),
-    *("abstain_rate", "resume", "budget", "forget"),
+    *("abstain_rate", "resume", "budget", "forget", "baseline"),
+    *("judges", "prompts", "position", "sharpness", "together", "covariates", "spread"),
 )
 ARGUMENT = re.compile(
     r"(?<![\w.'\"{-])(?:"

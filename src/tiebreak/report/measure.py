@@ -120,7 +120,8 @@ class Subject:
     def agreement(self) -> judges.AgreementReport | None:
         """How far workers agree; None where no task has two responses, or one class only."""
         responses = self.sample.responses_
-        if responses.n_classes < 2 or not (np.diff(responses.start) >= 2).any():
+        several = responses.n_workers > 1 and (np.diff(responses.start) >= 2).any()
+        if responses.n_classes < 2 or not several:
             return None
         return judges.agreement_report(responses)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from tiebreak import tables
 from tiebreak.arguments import checks, having, whole
@@ -298,6 +299,31 @@ def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -
         "share of answers that are right",
         (by_chance, "guessing"),
         [row["verdict"] in POOR for row in rows],
+    )
+
+
+def draw_ranking(model: Any, most: int = MOST_WORKERS) -> Chart:
+    """Draw how items of a `BradleyTerry` rank, the best first."""
+    found = model.ranking_
+    columns = (found.item, found.rank, found.rank_low, found.rank_high, found.probability_best)
+    shares = [expit(each)[:most].tolist() for each in (found.strength, found.low, found.high)]
+    rows = [
+        (name, number(rank), f"{low} to {high}", percent(best), percent(share))
+        for (name, rank, low, high, best), share in zip(
+            zip(*columns, strict=True), shares[0], strict=False
+        )
+    ]
+    described = (
+        f"{len(rows):,} of {len(found):,} items, the best first: the chance to beat an average "
+        f"item, ties aside, with an interval of {found.level:.0%}."
+    )
+    return charts.intervals(
+        ("Who is best", described),
+        ("item", "rank", "rank from, to", "chance to be best", "beats an average item"),
+        rows,
+        list(zip(*shares, strict=True)),
+        "chance to beat an average item",
+        (0.5, "average"),
     )
 
 

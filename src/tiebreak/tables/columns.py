@@ -101,6 +101,24 @@ SEQUENCE = Role(
 SYSTEM = Role("system", _words("model variant arm candidate version by"))
 CHANCE = Role("probability", _words("chance pi inclusionprobability"))
 
+FIRST = Role(
+    "first",
+    _words("a left modela model1 itema item1 firstitem leftitem systema system1 playera player1"),
+    weak=_words("answera answer1 optiona option1 responsea response1 candidatea candidate1"),
+)
+SECOND = Role(
+    "second",
+    _words(
+        "b right modelb model2 itemb item2 seconditem rightitem systemb system2 playerb player2"
+    ),
+    weak=_words("answerb answer2 optionb option2 responseb response2 candidateb candidate2"),
+)
+VERDICT = Role(
+    "verdict",
+    _words("winner preference preferred better choice judgment judgement decision label"),
+    weak=_words("answer response vote annotation result outcome rating score"),
+)
+
 EXTRAS: dict[str, tuple[str, ...]] = {  # that responses may have too: the role, and its names
     "run": ("run", "runid", "epoch", "seed", "attempt", "trial", "repetition", "replicate"),
     "order": ("order", "position", "swapped", "presentationorder"),
@@ -157,6 +175,15 @@ CONTENTS = Schema(
 TEXTS = Schema("texts", InputError, (TASK, TEXT))
 SYSTEMS = Schema("systems", InputError, (TASK, SYSTEM))
 SELECTION = Schema("selection", InputError, (TASK, CHANCE))
+PAIRS = Schema(
+    "pairs",
+    InputError,
+    (
+        *(FIRST, SECOND, VERDICT),
+        *(TASK._replace(is_needed=False), WORKER._replace(is_needed=False)),
+        *_optional("run", "weight", run=frozenset(EXTRAS["run"])),
+    ),
+)
 CLASS_TEXTS = Schema("class texts", InputError, (Role("class", LABEL.others | {"label"}), TEXT))
 
 

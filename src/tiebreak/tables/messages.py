@@ -351,6 +351,8 @@ MESSAGES: dict[str, Message] = {
         f"{file} has no question {question!r}. Its questions are: {_questions(questions)}."
     ),
     "no-records-of-format": "{file} holds no records of format {format!r}.",
+    "no-baseline": "{at}: the file does not name the model that all others were compared with. Say "
+    "which it is: baseline='gpt-4-0314'.",
     "no-winner": "{at}: the winner is {value:short}; expected model_a, model_b, tie, or the name "
     "of one of the two models.",
     "no-worker": "{at}: the answer names no worker. Fill in who gave it, or remove it.",
@@ -413,6 +415,21 @@ MESSAGES: dict[str, Message] = {
     "weights-found": "{table}: column {column!r} says how often each response counts. If it means "
     "something else, rename it.",
     # Labels and texts
+    "item-against-itself": "{table}: {n:count verdict} on an item against itself: {shown}. "
+    "Remove these rows.",
+    "no-verdict": "{table}: {n:count verdict} {n:verb are} neither an item of the pair nor a word "
+    "such as first, second, tie, A>B: {shown}.",
+    "no-side": "{table}: no pair of columns holds {name!r} of the two items, such as "
+    "{name}_first and {name}_second.",
+    "verdicts-empty": "{n:count row} without a verdict left out.",
+    "verdicts-plain": lambda strong, bad: " ".join(
+        words
+        for n, words in (
+            (strong, f"{counted(strong, 'verdict')} A>>B or B>>A counted as A>B or B>A."),
+            (bad, f"{counted(bad, 'verdict')} 'both bad' counted as ties."),
+        )
+        if n
+    ),
     "no-chance": "{n:,} chances of being drawn are not above 0 and at most 1: {shown}.",
     "no-column-of-class": "{table}: label {label!r} has no column probability_{label}. Add it, or "
     "remove all probability_… columns.",

@@ -11,7 +11,10 @@ from tiebreak.arguments import MAPPING, TEXT, optional
 from tiebreak.data import Repeats
 from tiebreak.errors import OptionError
 
-TEXTS = ("format", "question", "repeats", "task_pattern", "label_pattern", "label_pointer")
+TEXTS = (
+    *("format", "question", "repeats", "task_pattern", "label_pattern", "label_pointer"),
+    "baseline",
+)
 RULES = {"columns": optional(MAPPING), **dict.fromkeys(TEXTS, optional(TEXT))}
 Reader = TypeVar("Reader", bound=Callable[..., Any])
 
@@ -40,6 +43,7 @@ class ReadingOptions:
     task_pattern: str | None = None
     label_pattern: str | None = None
     label_pointer: str | None = None
+    baseline: str | None = None
 
     def __post_init__(self) -> None:
         for name, rule in RULES.items():

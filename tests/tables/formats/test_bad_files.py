@@ -28,6 +28,7 @@ REMOVED: dict[str, list[Any]] = {  # by file: a key that each record must have, 
     "batch-api.jsonl": ["response", "body", "choices"],
     "batch-api-messages.jsonl": ["result", "message", "model"],
     "mt-bench.jsonl": ["judge"],
+    "arena-hard.jsonl": ["model"],
 }
 
 

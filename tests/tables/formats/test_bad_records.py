@@ -132,6 +132,7 @@ NEEDED: dict[str, list[Any]] = {  # by file: what each record must have
     "batch-api.jsonl": ["response", "body", "model"],
     "batch-api-messages.jsonl": ["result", "message", "content"],
     "mt-bench.jsonl": ["winner"],
+    "arena-hard.jsonl": ["games", 0, "score"],
     "inspect.json": ["scores"],
     "promptfoo.json": ["gradingResult"],
     "doccano.zip": ["label"],

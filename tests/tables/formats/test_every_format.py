@@ -116,7 +116,9 @@ READING = {  # every command that reads responses; M is a model, D a folder to w
 
 
 @pytest.mark.parametrize("command", READING)
-@pytest.mark.parametrize("name", [*CASES, "wide.csv", "mt-bench.jsonl", "promptfoo.json"])
+@pytest.mark.parametrize(
+    "name", [*CASES, "wide.csv", "mt-bench.jsonl", "arena-hard.jsonl", "promptfoo.json"]
+)
 def test_every_command_reads_every_format(
     data: Path, tmp_path: Path, name: str, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +149,7 @@ def _run(*words: str) -> None:
 @pytest.mark.parametrize("form", [form.name for form in formats.FORMATS])
 def test_every_format_has_a_small_file_and_an_own_name(form: str) -> None:
     assert [one.name for one in formats.FORMATS].count(form) == 1
-    elsewhere = {"mt-bench", "promptfoo"}  # their tasks are composed; see below
+    elsewhere = {"mt-bench", "arena-hard", "promptfoo"}  # their tasks are composed; see below
     assert form in {name for name, _ in CASES.values()} | elsewhere
 
 
@@ -157,6 +159,16 @@ def test_pairs_shown_the_other_way_round_are_turned_back(data: Path) -> None:
     for order in ("AB", "BA"):
         assert found[task, f"gpt-4 [order={order}]"] == "model_a"
         assert found[task, f"author_2 [order={order}]"] == "tie"
+
+
+def test_each_model_meets_the_baseline_twice(data: Path) -> None:
+    found = answers(read(data / "arena-hard.jsonl", repeats="last"))
+    judged = {task: [] for task, _ in found}
+    for (task, worker), label in found.items():
+        judged[task].append((worker[-3:-1], label))
+    # llama is shown second, then first: A>B and B>A are both for o3-mini.
+    assert judged["q1 | llama vs o3-mini"] == [("BA", "model_b"), ("AB", "model_b")]
+    assert judged["q3 | o3-mini vs vicuna"] == [("AB", "model_b")]  # one game has no verdict
 
 
 def test_two_games_of_a_pair_are_two_orders(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiebreak.data.ids import composed
+from tiebreak.data.pairs import FIRST, SECOND, TIE
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.columns import LABEL
 from tiebreak.tables.formats.records import (
@@ -161,17 +162,35 @@ def _json_in(content: str) -> Any:
         return None
 
 
-# MT-Bench pairs: which of two models answered better. The task is the question and the two models
-# by name; a comparison shown the other way round is turned back, and `order` keeps which way.
+# Verdicts on pairs: which of two models answered better. As responses, the task is the question and
+# the two models by name; a comparison shown the other way round is turned back, and `order` keeps
+# which way. `tables/pairs.py` reads the same games for a ranking, as they were shown.
 
-FIRST, SECOND, TIE = "model_a", "model_b", "tie"
-WORDS = {
-    **dict.fromkeys(("a", "model_a", "model_1", "[[a]]", "assistant a"), FIRST),
-    **dict.fromkeys(("b", "model_b", "model_2", "[[b]]", "assistant b"), SECOND),
-    **dict.fromkeys(("tie", "c", "[[c]]", "draw", "both", "tie (bothbad)"), TIE),
-    **dict.fromkeys(("error", "", "none")),  # no answer
+WORDS = {  # verdicts in words: what was shown first, second, neither; None: no answer
+    **dict.fromkeys(
+        ("a", "model_a", "model_1", "[[a]]", "assistant a", "first", "left", "1"), FIRST
+    ),
+    **dict.fromkeys(("a>b", "a>>b", "b<a", "b<<a"), FIRST),
+    **dict.fromkeys(("b", "model_b", "model_2", "[[b]]", "assistant b", "second", "right"), SECOND),
+    **dict.fromkeys(("2", "b>a", "b>>a", "a<b", "a<<b"), SECOND),
+    **dict.fromkeys(("tie", "c", "[[c]]", "draw", "both", "equal", "a=b", "b=a", "neither"), TIE),
+    **dict.fromkeys(("tie (bothbad)", "bothbad", "both bad", "both_bad"), TIE),
+    **dict.fromkeys(("error", "", "none", "ignore", "skip")),
 }
-SWAPPED = {FIRST: SECOND, SECOND: FIRST}
+CLASSES = ("model_a", "model_b", "tie")  # of the pair's models by name
+
+
+class Game(NamedTuple):
+    """A verdict on two answers as they were shown; a word where the file has one."""
+
+    record: Entry
+    first: str
+    second: str
+    verdict: int | None
+    word: str
+    prompt: str | None
+    turn: Any
+    worker: str | None
 
 
 def _is_pairs(head: Head) -> bool:
@@ -179,43 +198,83 @@ def _is_pairs(head: Head) -> bool:
     return models and ("winner" in head.keys or "g1_winner" in head.keys)
 
 
-def _read_pairs(records: Entries, rows: AnswerRows) -> None:
+def _is_arena_hard(head: Head) -> bool:
+    return head.has("model", "judge", "games")
+
+
+def _mt_bench_games(record: Entry, options: ReadingOptions) -> Iterator[Game]:
+    """Yield the games of a record: one, or two of which the second was shown the other way."""
+    ending = ("a", "b") if "model_a" in record.values else ("1", "2")
+    one, other = (record.name(f"model_{e}") for e in ending)
+    keys = ("question_id", "id", "item", "prompt")
+    question = next((record.name(key) for key in keys if key in record.values), None)
+    turn = record.get("turn", *ID)
+    judges = record.get("judge", str, list)
+    judges = judges if isinstance(judges, list) else [] if judges is None else [judges]
+    worker = composed([Entry(record.at, {"judge": judge}).name("judge") for judge in judges])
+    # Files of two games hold both, the second turned back by the tool that wrote it.
+    games = ["winner"] if "g1_winner" not in record.values else ["g1_winner", "g2_winner"]
+    for game in games:
+        if game == "g2_winner" and game not in record.values:
+            continue
+        word = record.need(game, str)
+        verdict = _verdict(record, word, one, other)
+        first, second = (one, other) if game != "g2_winner" else (other, one)
+        if game == "g2_winner" and verdict in (FIRST, SECOND):
+            verdict = SECOND - verdict
+        yield Game(record, first, second, verdict, word, question, turn, worker or None)
+
+
+def _arena_hard_games(record: Entry, options: ReadingOptions) -> Iterator[Game]:
+    """Yield two games against the baseline: it is shown first, then second."""
+    model = record.name("model")
+    baseline = record.get("baseline", str) or options.baseline
+    if baseline is None:
+        raise InputError("no-baseline", at=record.at)
+    question = record.name("uid" if "uid" in record.values else "question_id")
+    for number, game in enumerate(record.need("games", list)):
+        played = Entry(record.at, {"game": game or {"score": None}}).entry("game")
+        word = played.need("score", str, NULL) or ""
+        first, second = (model, baseline) if number % 2 else (baseline, model)
+        verdict = _verdict(record, word, first, second)
+        yield Game(record, first, second, verdict, word, question, None, record.name("judge"))
+
+
+def _verdict(record: Entry, word: str, first: str, second: str) -> int | None:
+    if word in (first, second):
+        return FIRST if word == first else SECOND
+    folded = word.strip().casefold()
+    if folded not in WORDS:
+        raise InputError("no-winner", at=record.at, value=word)
+    return WORDS[folded]
+
+
+GamesOf = Callable[[Entry, ReadingOptions], Iterator[Game]]
+GAMES: dict[str, GamesOf] = {"mt-bench": _mt_bench_games, "arena-hard": _arena_hard_games}
+
+
+def _read_games(games_of: GamesOf) -> Callable[[Entries, AnswerRows], None]:
+    return lambda records, rows: _read_pairs(records, rows, games_of)
+
+
+def _read_pairs(records: Entries, rows: AnswerRows, games_of: GamesOf) -> None:
     for record in records():
-        ending = ("a", "b") if "model_a" in record.values else ("1", "2")
-        first, second = (record.name(f"model_{e}") for e in ending)
-        is_turned = first > second
-        keys = ("question_id", "id", "item", "prompt")
-        question = record.name(next((k for k in keys if k in record.values), "question_id"))
-        turn = record.get("turn", *ID)
-        parts = [question, " vs ".join(sorted((first, second)))]
-        task = composed(parts if turn in (None, "") else [*parts, f"turn {turn}"])
-        judges = record.need("judge", str, list)
-        judges = judges if isinstance(judges, list) else [judges]
-        worker = composed([Entry(record.at, {"judge": judge}).name("judge") for judge in judges])
-        # Files of two games hold both, the second turned back by the tool that wrote it.
-        games = ["winner"] if "g1_winner" not in record.values else ["g1_winner", "g2_winner"]
-        for game in games:
-            if game == "g2_winner" and game not in record.values:
-                continue
-            label = _verdict(record, game, first, second)
-            label = SWAPPED.get(label, label) if is_turned and label else label
-            order = "BA" if is_turned != (game == "g2_winner") else "AB"
-            rows.add(record.at, task, worker, label, order=order)
+        for game in games_of(record, rows.options):
+            is_turned = game.first > game.second
+            question = record.name("question_id") if game.prompt is None else game.prompt
+            parts = [question, " vs ".join(sorted((game.first, game.second)))]
+            task = composed(parts if game.turn in (None, "") else [*parts, f"turn {game.turn}"])
+            worker = record.need("judge", str, list) if game.worker is None else game.worker
+            label = None
+            if game.verdict is not None:
+                is_swapped = is_turned and game.verdict != TIE
+                label = CLASSES[SECOND - game.verdict if is_swapped else game.verdict]
+            rows.add(record.at, task, worker, label, order="BA" if is_turned else "AB")
     # The order says nothing where no judge saw any pair both ways: it was drawn, not repeated.
     seen: dict[tuple[Any, Any], Any] = {}
     columns = (rows.columns.get(name, []) for name in ("task", "worker", "order"))
     if all(seen.setdefault((t, w), order) == order for t, w, order in zip(*columns, strict=True)):
         rows.columns.pop("order", None)
-
-
-def _verdict(record: Entry, game: str, first: str, second: str) -> str | None:
-    winner = record.need(game, str)
-    if winner in (first, second):
-        return FIRST if winner == first else SECOND
-    word = winner.strip().casefold()
-    if word not in WORDS:
-        raise InputError("no-winner", at=record.at, value=winner)
-    return WORDS[word]
 
 
 # Inspect: samples with `scores` by scorer; each epoch of a sample is a run. Scorers that share a
@@ -355,7 +414,8 @@ def _provider(part: Entry) -> str | None:
 
 FORMATS = (
     Format("batch-api", "batch API output", _is_batch, _read_batch, can_choose=(LABEL_IN_TEXT,)),
-    Format("mt-bench", "MT-Bench pairs", _is_pairs, _read_pairs),
+    Format("mt-bench", "MT-Bench pairs", _is_pairs, _read_games(_mt_bench_games)),
+    Format("arena-hard", "Arena-Hard judgments", _is_arena_hard, _read_games(_arena_hard_games)),
     Format("inspect", "Inspect log", _is_inspect, _read_inspect),
     Format("promptfoo", "promptfoo results", _is_promptfoo, _read_promptfoo),
 )

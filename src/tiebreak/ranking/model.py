@@ -1,0 +1,334 @@
+"""Davidson's model of verdicts on pairs, with judges and prompts: its maximum and its curvature.
+
+[eq:davidson]: item a is shown first, b second, to judge j on prompt q, and the verdict is
+softmax(η/2, −η/2, ν) over first, second and tie,
+
+    η = exp(g_j) (s_a + v_aq − s_b − v_bq) + β·(x_a − x_b) + p + p_j        ν = t + t_j
+
+The log likelihood is concave but for g, and its curvature H = Jᵀ V J, with J = ∂(η, ν)/∂x sparse. H
+is [[A, Cᵀ], [C, D]], where D of the items on prompts is one block a prompt, as v of two prompts
+meet in no row; without them, of judges, it is one block a judge. These are eliminated, [eq:schur]:
+S = A − Cᵀ D⁻¹ C is all that is dense, and the corner of its inverse the covariance of strengths.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
+
+from tiebreak.data.pairs import TIE, PairVerdicts
+from tiebreak.errors import OptionError
+from tiebreak.kernels.layout import Codes, Floats, Offsets
+
+PRIORS = {
+    "beta": 1.0,
+    "p": 1.0,
+    "t": 10.0,
+    "g": 0.09,
+}  # variances; g runs away where it is left free
+START = {"p_judge": 1.0, "t_judge": 1.0, "v": 0.5}  # variances that are learnt
+EXTRA = 0.1  # square of one more effect of each kind, so that no variance is 0
+FIXED = 1e4  # precision of the mean of g, which is 0: else sharpness and strengths trade places
+MOST_DENSE = 6000  # parameters that are not eliminated: their matrix takes 288 MB
+MOST_CELLS = 1 << 21  # of rows of C at a time
+MOST_STEPS = 200
+SMALL_STEP = 1e-6  # of the last step but one: steps get small quadratically
+SMALL_CHANGE = 1e-4  # of the log of a variance
+FARTHEST = 5.0  # of one step
+
+
+class Parts(NamedTuple):
+    """Which parts of the model there are; `spread` is the standard deviation of strengths."""
+
+    judges: bool = False
+    prompts: bool = False
+    position: bool = False
+    sharpness: bool = False
+    spread: float = 3.0
+
+
+class Fit(NamedTuple):
+    """Where a fit ended. `at` has the place of each family of parameters in `x`."""
+
+    at: dict[str, slice]
+    x: Floats
+    covariance: Floats  # of strengths
+    diagonal: Floats  # variances of all parameters
+    cross: dict[str, Floats]  # covariances of all parameters with p, and with t
+    variance: dict[str, float]  # of effects, as learnt
+    converged: bool
+    has_ties: bool
+
+    def of(self, family: str) -> Floats:
+        """Return the parameters of a family; none where the model is without."""
+        return self.x[self.at.get(family, slice(0, 0))]
+
+
+class Davidson:
+    """The model, on rows that are counted once.
+
+    Parameters are one vector: first those that stay, then those of blocks, the smallest first.
+    """
+
+    def __init__(self, pairs: PairVerdicts, parts: Parts) -> None:
+        rows, self.counts = equal_rows(pairs, parts)
+        self.total = self.counts.sum(axis=0)
+        self.has_ties = bool(self.counts[TIE].any())
+        n, n_rows = len(pairs.items), len(rows)
+        one = np.ones((n_rows, 1))
+        eta: dict[str, Any] = {"s": _picked(rows.first, n) - _picked(rows.second, n)}
+        if rows.sides is not None:
+            eta["beta"] = rows.sides
+        if parts.position:
+            eta["p"] = one
+        nu: dict[str, Any] = {"t": one} if self.has_ties else {}
+        self.size = np.empty(0, dtype=np.int64)  # of each block
+        blocked: dict[str, slice] = {}
+        if parts.prompts and rows.prompt is not None:
+            cell, self.size = _cells(rows, n)
+            k = int(self.size.sum())
+            eta["v"] = _picked(cell[:n_rows], k) - _picked(cell[n_rows:], k)
+            blocked["v"] = slice(0, k)
+        if parts.judges and rows.worker is not None:
+            m = len(rows.workers)
+            judge = _picked(rows.worker, m)
+            if parts.sharpness:
+                eta["g"] = judge
+            kinds = [kind for kind in ("p", "t") if kind in eta or kind in nu]
+            for k, kind in enumerate(kinds):
+                (eta if kind in eta else nu)[f"{kind}_judge"] = judge
+                if "v" not in blocked and not parts.sharpness:
+                    blocked[f"{kind}_judge"] = slice(k, m * len(kinds), len(kinds))
+                    self.size = np.full(m, len(kinds))
+        self.at: dict[str, slice] = {}
+        self.n_dense = 0
+        for name, part in (eta | nu).items():
+            if name not in blocked:
+                self.at[name] = slice(self.n_dense, self.n_dense + part.shape[1])
+                self.n_dense += part.shape[1]
+        for name, at in blocked.items():
+            self.at[name] = slice(self.n_dense + at.start, self.n_dense + at.stop, at.step)
+        if self.n_dense > MOST_DENSE:
+            raise OptionError("too-many-effects", n=self.n_dense, most=MOST_DENSE)
+        families = [{k: v for k, v in eta.items() if k in names} for names in ("sv", "g")]
+        families += [{k: v for k, v in eta.items() if k not in "svg"}, nu]
+        made = (self._placed(each, n_rows) for each in families)
+        self.differences, self.sharpness, self.others, self.nu = made
+        self.eta = (self.differences + self.others).tocsr()
+        self.precision = np.zeros(self.n_dense + int(self.size.sum()))
+        for name, variance in (PRIORS | START | {"s": parts.spread**2}).items():
+            if name in self.at:
+                self.precision[self.at[name]] = 1.0 / variance
+        # Sums that verdicts do not tell: of g and, where the prior is flat, of strengths.
+        held = {"g": FIXED} | ({"s": 1.0 / n} if np.isinf(parts.spread) else {})
+        self.held = {name: weight for name, weight in held.items() if name in self.at}
+
+    def _placed(self, parts: dict[str, Any], n_rows: int) -> Any:
+        """Return families of parameters as one matrix, (n_rows, n_parameters)."""
+        n = self.n_dense + int(self.size.sum())
+        found = sparse.csr_array((n_rows, n))
+        for name, part in parts.items():
+            each = sparse.coo_array(part)
+            place = np.arange(n)[self.at[name]][each.col]
+            found = found + sparse.csr_array((each.data, (each.row, place)), (n_rows, n))
+        return found
+
+    def look(self, x: Floats) -> ModelAt:
+        """Return probabilities of verdicts, and the penalised log likelihood."""
+        sharp, delta = np.exp(np.clip(self.sharpness @ x, -4.0, 4.0)), self.differences @ x
+        half = (sharp * delta + self.others @ x) / 2.0
+        nu = self.nu @ x if self.has_ties else np.full(len(half), -np.inf)
+        scores = np.stack([half, -half, nu])
+        scores -= scores.max(axis=0)
+        p = np.exp(scores)
+        norm = p.sum(axis=0)
+        likelihood = np.where(self.counts > 0.0, self.counts * (scores - np.log(norm)), 0.0).sum()
+        penalty = self.precision @ np.square(x)
+        penalty += sum(w * x[self.at[name]].sum() ** 2 for name, w in self.held.items())
+        return ModelAt(x, p / norm, sharp, delta, float(likelihood - 0.5 * penalty))
+
+    def slopes(self, here: ModelAt) -> tuple[Floats, Curvature]:
+        """Return the gradient of the objective and, negated, its curvature."""
+        eta = self.eta
+        if "g" in self.at:
+            eta = _scaled(self.differences, here.sharp) + self.others
+            eta = eta + _scaled(self.sharpness, here.sharp * here.delta)
+        first, second, tie = here.p
+        residual = self.counts - self.total * here.p
+        gradient = eta.T @ (residual[0] - residual[1]) / 2.0 + self.nu.T @ residual[TIE]
+        gradient -= self.precision * here.x
+        ee = self.total * (first + second - (first - second) ** 2) / 4.0
+        en = -self.total * (first - second) * tie / 2.0
+        nn = self.total * tie * (1.0 - tie)
+        cross = eta.T @ _scaled(self.nu, en)
+        curvature = eta.T @ _scaled(eta, ee) + cross + cross.T + self.nu.T @ _scaled(self.nu, nn)
+        curvature = curvature.tocsr()
+        m = self.n_dense
+        dense = curvature[:m, :m].toarray() + np.diag(self.precision[:m])
+        for name, weight in self.held.items():
+            gradient[self.at[name]] -= weight * here.x[self.at[name]].sum()
+            dense[self.at[name], self.at[name]] += weight
+        return gradient, Curvature(dense, curvature[m:], self.precision[m:], self.size)
+
+    def maximise(self) -> Fit:
+        """Climb by Newton's steps, and learn variances of effects: [eq:pair-variances]."""
+        learnt = {name: START[name] for name in START if name in self.at}
+        here = self.look(np.zeros(len(self.precision)))
+        converged = False
+        for _ in range(MOST_STEPS):
+            gradient, curvature = self.slopes(here)
+            step = curvature.solve(gradient)
+            largest, change = float(np.abs(step).max()), 0.0
+            here = self._climb(here, step)
+            if learnt and largest < 1.0:
+                diagonal = curvature.diagonal()
+                for name, old in learnt.items():
+                    x, uncertain = here.x[self.at[name]], diagonal[self.at[name]]
+                    # EM's fixed point is σ² = (Σ x² + Σ var + .1) / (m + 1); this meets it sooner.
+                    n_known = len(x) + 1.0 - float(uncertain.sum()) / old
+                    learnt[name] = (float(x @ x) + EXTRA) / max(n_known, EXTRA)
+                    change = max(change, abs(np.log(learnt[name] / old)))
+                    self.precision[self.at[name]] = 1.0 / learnt[name]
+                here = self.look(here.x)
+            converged = largest < SMALL_STEP and change < SMALL_CHANGE
+            if converged:
+                break
+        _, curvature = self.slopes(here)
+        cross = {}
+        for name in {"p", "t"} & self.at.keys():
+            unit = np.zeros(len(here.x))
+            unit[self.at[name]] = 1.0
+            cross[name] = curvature.solve(unit)
+        s = self.at["s"]
+        inverse, diagonal = curvature.inverse[s, s], curvature.diagonal()
+        return Fit(self.at, here.x, inverse, diagonal, cross, learnt, converged, self.has_ties)
+
+    def _climb(self, here: ModelAt, step: Floats) -> ModelAt:
+        """Take a step, or the first of its halves that does not go down."""
+        size = min(1.0, FARTHEST / max(float(np.abs(step).max()), 1e-300))
+        for halving in range(30):
+            found = self.look(here.x + size * 0.5**halving * step)
+            if found.objective >= here.objective - 1e-12 * abs(here.objective):
+                return found
+        return here
+
+
+class ModelAt(NamedTuple):
+    """The model at some parameters."""
+
+    x: Floats
+    p: Floats  # (3, n_rows)
+    sharp: Floats
+    delta: Floats  # differences of strengths
+    objective: float
+
+
+class Curvature:
+    """H = [[A, Cᵀ], [C, D]], where D is one block a prompt, or a judge; `inverse` is that of S."""
+
+    def __init__(self, dense: Floats, rows: Any, precision: Floats, size: Offsets) -> None:
+        m = self.m = len(dense)
+        self.rows, self.precision, self.size = rows[:, :m], precision, size
+        # Blocks of one size are solved together, as many as memory has room for.
+        start = np.concatenate([[0], np.cumsum(size)])
+        edges = [*np.unique(size, return_index=True)[1].tolist(), len(size)]
+        self.blocks: list[tuple[slice, Floats]] = []  # parameters, and D⁻¹ of their blocks
+        for begin, end in pairwise(edges):
+            k = int(size[begin])
+            for low in range(begin, end, step := max(1, MOST_CELLS // (k * m))):
+                at = slice(int(start[low]), int(start[min(low + step, end)]))
+                part = rows[at, slice(m + at.start, m + at.stop)].tocoo()
+                d = np.zeros(((at.stop - at.start) // k, k, k))
+                d[part.row // k, part.row % k, part.col % k] = part.data
+                d[:, range(k), range(k)] += precision[at].reshape(-1, k)
+                self.blocks.append((at, np.asarray(np.linalg.inv(d), dtype=np.float64)))
+        schur = dense.copy()
+        for at, inverse in self.blocks:
+            schur -= self.rows[at].T @ self._across(at, inverse)
+        self.factor = cho_factor(schur)
+        self.inverse = cho_solve(self.factor, np.eye(m))
+
+    def _across(self, at: slice, inverse: Floats) -> Floats:
+        """Return D⁻¹ C of some blocks."""
+        c = self.rows[at].toarray().reshape(len(inverse), -1, self.m)
+        return np.asarray((inverse @ c).reshape(-1, self.m))
+
+    def solve(self, right: Floats) -> Floats:
+        """Return H⁻¹ of a vector."""
+        top, rest = right[: self.m].copy(), right[self.m :]
+        for at, inverse in self.blocks:
+            top -= self.rows[at].T @ _times(inverse, rest[at])
+        found = np.empty(len(right))
+        found[: self.m] = cho_solve(self.factor, top)
+        for at, inverse in self.blocks:
+            left = rest[at] - self.rows[at] @ found[: self.m]
+            found[self.m :][at] = _times(inverse, left)
+        return found
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of H⁻¹: variances."""
+        found = np.empty(self.m + len(self.precision))
+        found[: self.m] = np.diag(self.inverse)
+        for at, inverse in self.blocks:
+            w = self._across(at, inverse)
+            alone = np.diagonal(inverse, axis1=1, axis2=2).ravel()
+            found[self.m :][at] = alone + ((w @ self.inverse) * w).sum(axis=1)
+        return found
+
+
+def _times(inverse: Floats, right: Floats) -> Floats:
+    return np.asarray((inverse @ right.reshape(len(inverse), -1, 1)).ravel())
+
+
+def _scaled(matrix: Any, weight: Floats) -> Any:
+    """Return a matrix with each row times its weight."""
+    found = matrix.copy()
+    found.data *= np.repeat(weight, np.diff(matrix.indptr))
+    return found
+
+
+def _picked(code: Codes | Offsets, n: int) -> Any:
+    """Return the matrix that picks a parameter for each row."""
+    return sparse.csr_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), n))
+
+
+def _cells(rows: PairVerdicts, n_items: int) -> tuple[Offsets, Offsets]:
+    """Number items on prompts, prompts of few items first: of all first items, then all second.
+
+    Return also how many items each prompt has.
+    """
+    assert rows.prompt is not None
+    prompt = rows.prompt.astype(np.int64) * n_items
+    keys, key = np.unique(
+        np.concatenate([prompt + rows.first, prompt + rows.second]), return_inverse=True
+    )
+    _, of_key, size = np.unique(keys // n_items, return_inverse=True, return_counts=True)
+    order = np.lexsort((np.arange(len(keys)), of_key, size[of_key]))
+    number = np.empty(len(keys), dtype=np.int64)
+    number[order] = np.arange(len(keys))
+    return number[key], np.sort(size)
+
+
+def equal_rows(pairs: PairVerdicts, parts: Parts) -> tuple[PairVerdicts, Floats]:
+    """Return the rows that differ in what the model sees, and their weights by verdict, (3, n)."""
+    n_items = len(pairs.items)
+    codes: list[tuple[Any, int]] = [(pairs.first, n_items), (pairs.second, n_items)]
+    if parts.judges and pairs.worker is not None:
+        codes.append((pairs.worker, len(pairs.workers)))
+    if parts.prompts and pairs.prompt is not None:
+        codes.append((pairs.prompt, len(pairs.prompts)))
+    if pairs.sides is not None:
+        found = np.unique(pairs.sides, axis=0, return_inverse=True)[1]
+        codes.append((found, int(found.max()) + 1))
+    key, n_keys = np.zeros(len(pairs), dtype=np.int64), 1
+    for code, n in codes:
+        if n_keys * n > 2**62:
+            key, n_keys = np.unique(key, return_inverse=True)[1], len(pairs)
+        key, n_keys = key * n + code, n_keys * n
+    _, first, row = np.unique(key, return_index=True, return_inverse=True)
+    counts = np.bincount(pairs.verdict * len(first) + row, pairs.weight, 3 * len(first))
+    return pairs.take(first), counts.reshape(3, -1).astype(np.float64)
