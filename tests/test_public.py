@@ -35,7 +35,6 @@ PUBLIC = {
     *("ClassifierPrior", "ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
     *("ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
     "BradleyTerry",
-    *("ExactLinkOptions", "MeanFieldOptions"),
     # rooms
     *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
     *("research", "selection", "shards", "simulate"),

@@ -163,7 +163,7 @@ def test_pairs_shown_the_other_way_round_are_turned_back(data: Path) -> None:
 
 def test_each_model_meets_the_baseline_twice(data: Path) -> None:
     found = answers(read(data / "arena-hard.jsonl", repeats="last"))
-    judged = {task: [] for task, _ in found}
+    judged: dict[str, list[tuple[str, str]]] = {task: [] for task, _ in found}
     for (task, worker), label in found.items():
         judged[task].append((worker[-3:-1], label))
     # llama is shown second, then first: A>B and B>A are both for o3-mini.
