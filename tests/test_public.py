@@ -33,7 +33,6 @@ PUBLIC = {
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
     *("ClassifierPrior", "ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
-    *("ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),
     "BradleyTerry",
     # rooms
     *("ask", "bench", "datasets", "decide", "errors", "evaluate", "judges"),
