@@ -272,6 +272,13 @@ CALLS: dict[str, Call] = {
         {"task": ["a", "b"], "worker": ["w", "v"], "label": ["x", "y"], "tasks": None}
         | {"classes": None, "weight": None, "repeats": "last", "frame": "pyarrow"},
     ),
+    "bench.run": (
+        tb.bench.run,
+        {"sets": {"crowd": (ROWS, GOLD)}, "methods": ["mv"], "seeds": 2, "gold_share": 0.1}
+        | {"limit": 9.0, "jobs": 1, "record": "record.jsonl", "resume": True}
+        | {"with_labels": True, "progress": None},
+    ),
+    "bench.read_record": (tb.bench.read_record, {"path": "record.jsonl"}),
     "datasets.info": (tb.datasets.info, {"name": "bluebird"}),
     "research.spectral_start": (
         tb.research.spectral_start,
@@ -306,6 +313,7 @@ def _files(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     LINKS.write("links.csv")
     MODEL.labels_.write("labels.csv")
     MODEL.save("kept.tbm")
+    tb.bench.run({"crowd": (ROWS, GOLD)}, ["mv"], record="record.jsonl")
 
 
 def test_every_public_function_is_tried() -> None:

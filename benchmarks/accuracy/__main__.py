@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak as tb
+from tiebreak.bench.results import write_record
 
 HERE = Path(__file__).parent
 RECORD = HERE / "results.jsonl"
@@ -116,7 +117,7 @@ def main() -> None:
     options = {"jobs": chosen.jobs, "limit": chosen.limit}
     if chosen.again:
         kept = [cell for cell in tb.bench.read_record(RECORD) if cell["method"] not in tb.bench.OWN]
-        tb.bench.write_record(RECORD, kept)
+        write_record(RECORD, kept)
     if not chosen.page:
         for group in GROUPS:
             if chosen.group in (None, group):

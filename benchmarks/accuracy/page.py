@@ -123,7 +123,7 @@ def draw(results: BenchResults) -> None:
             panel.scatter(shares, at, s=24, color=colour, marker=mark, label=label, zorder=2)
         panel.set_yticks(range(len(sets)), sets)
         panel.set(xlabel="labels that are wrong, %", xlim=(0, None))
-        panel.legend(loc="lower right", frameon=False)
+        sheet.legend(loc="outside lower center", ncol=4, frameon=False)
         save(sheet, FIGURE)
 
 
@@ -147,7 +147,7 @@ def text_of(results: BenchResults) -> str:
         leads=leads, lowest=lowest, published_rows=published_rows(results), results=results,
         sources=list(dict.fromkeys(source["where"] for source in PUBLISHED)),
     )  # fmt: skip
-    return re.sub(r"\n{3,}", "\n\n", text)
+    return re.sub(r"\n{3,}(?!def )", "\n\n", text)
 
 
 def write() -> None:

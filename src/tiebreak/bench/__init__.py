@@ -12,7 +12,7 @@ labels, which they do not see.
 
 from __future__ import annotations
 
-from tiebreak.bench.results import BenchResults, Gain, is_record, read_record, write_record
+from tiebreak.bench.results import BenchResults, Gain, read_record
 from tiebreak.bench.running import OWN, run
 
-__all__ = ["OWN", "BenchResults", "Gain", "is_record", "read_record", "run", "write_record"]
+__all__ = ["OWN", "BenchResults", "Gain", "read_record", "run"]

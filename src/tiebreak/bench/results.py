@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.arguments import PATH, checks
 from tiebreak.data.frames import as_frame
 from tiebreak.data.ids import Ids
-from tiebreak.errors import InputError, register
+from tiebreak.errors import FileError, InputError, register
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import require_word
 from tiebreak.tables import open_target
@@ -230,10 +231,15 @@ def unpack(credit: str) -> Floats:
     return np.where(ties > 0, 1.0 / np.maximum(ties, 1), 0.0)
 
 
+@checks(path=PATH)
 def read_record(path: str | os.PathLike[str]) -> list[Cell]:
     """Read the cells of a record; half a line at its end, of a run that was killed, is left out."""
     cells = []
-    for place, line in enumerate(Path(path).read_bytes().split(b"\n")[:-1], 1):
+    try:
+        lines = Path(path).read_bytes().split(b"\n")[:-1]
+    except (OSError, ValueError) as error:
+        raise FileError("file-unreadable", file=repr(str(path)), reason=f"{error}.") from None
+    for place, line in enumerate(lines, 1):
         try:
             cell = json.loads(line)
             is_cell = cell.keys() >= {*KEY, "source"}

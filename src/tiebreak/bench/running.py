@@ -26,7 +26,17 @@ import numpy as np
 
 from tiebreak import datasets
 from tiebreak._version import __version__
-from tiebreak.arguments import checks, number, whole
+from tiebreak.arguments import (
+    FLAG,
+    FUNCTION,
+    PATH,
+    SEVERAL,
+    checks,
+    has_parts,
+    number,
+    optional,
+    whole,
+)
 from tiebreak.bench.results import (
     KEY,
     BenchResults,
@@ -343,10 +353,16 @@ Task = tuple[LabelledCrowd, Any, int, CellOptions, bool]  # the arguments of `me
 
 
 @checks(
-    seeds=whole(1),
+    sets=SEVERAL,
+    methods=SEVERAL,
+    seeds=whole(1, 10_000),
     gold_share=number("a share below 1", least=0.0, below=1.0),
-    limit=number("a number of seconds above 0", above=0.0),
-    jobs=whole(1),
+    limit=number("a number of seconds above 0", above=0.0, most=1e8),
+    jobs=whole(1, 1_000),
+    record=optional(PATH),
+    resume=FLAG,
+    with_labels=FLAG,
+    progress=optional(FUNCTION),
 )
 def run(
     sets: Mapping[str, tuple[Any, Any]] | Iterable[str],
@@ -423,7 +439,10 @@ def run(
 def _read(sets: Mapping[str, tuple[Any, Any]] | Iterable[str]) -> list[LabelledCrowd]:
     if not isinstance(sets, Mapping):
         sets = {name: datasets.load(name)[:2] for name in sets}
-    return [label_crowd(name, *both) for name, both in sets.items()]
+    for name, both in sets.items():
+        if not has_parts(both, 2):
+            raise OptionError.must_be(f"sets[{name!r}]", "responses and gold", both)
+    return [label_crowd(str(name), *both) for name, both in sets.items()]
 
 
 def _key(cell: Cell) -> Key:

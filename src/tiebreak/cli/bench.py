@@ -52,6 +52,7 @@ def bench(
     """
     from tiebreak import bench as room
     from tiebreak import datasets, tables
+    from tiebreak.bench.results import is_record
 
     inputs = CommandInputs(responses or [], columns, given, gold=gold)
     running = inputs.take_last("seeds", "limit", "jobs")
@@ -61,7 +62,7 @@ def bench(
     require("--labels", labels, "RESPONSES", responses)
     if bool(responses) == bool(dataset):
         raise OptionError("bench-one-source")
-    if responses and room.is_record(responses[0]):
+    if responses and is_record(responses[0]):
         found = room.BenchResults(tuple(room.read_record(responses[0])))
     else:
         sets: Any = datasets.names() if dataset == ["all"] else dataset
