@@ -17,10 +17,11 @@ import numpy as np
 from tiebreak import tables
 from tiebreak.arguments import checks, number, whole
 from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING
-from tiebreak.data.labels import Labels
+from tiebreak.data.ids import MISSING, Ids, as_numbers
+from tiebreak.data.labels import Labels, Scores
+from tiebreak.data.scale import ScaleOption, read_scale
 from tiebreak.errors import InputError, register
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.options import require_word
@@ -33,9 +34,12 @@ __all__ = [
     "calibration_error",
     "f_by_class",
     "f_score",
+    "interval_coverage",
     "log_loss",
+    "mean_absolute_error",
     "report",
     "violations",
+    "weighted_kappa",
 ]
 
 register(
@@ -47,12 +51,17 @@ register(
         "labels-without-probability": "These labels carry no probability of {of_what}. "
         "Write them with probabilities=True, or pass "
         "model.labels_ itself.",
+        "labels-without-score": "These labels carry no score_low and score_high. Fit them on a "
+        "scale, such as scale='1..5'.",
+        "no-numbers-to-score": "Classes are no numbers: {names}. Name their order with scale=.",
     }
 )
 
 Average = Literal["micro", "macro"]
 Absent = Literal["skip", "zero"]
+Weights = Literal["quadratic", "linear"]
 
+OF_SCALE = ("mean_absolute_error", "weighted_kappa", "interval_coverage")
 BINS = 15  # of calibration
 LOG_LOSS_FLOOR = 1e-12  # a truth held impossible costs 27.6, not infinity
 
@@ -200,6 +209,65 @@ def calibration_error(labels: Any, gold: Any, bins: int = BINS, *, given: Any = 
     return _scored(labels, gold, given)[0].calibration_error(bins)
 
 
+def mean_absolute_error(
+    labels: Any, gold: Any, *, given: Any = None, scale: ScaleOption = None
+) -> float:
+    """Return how far labels are from the truth in the mean, where classes are numbers.
+
+    `scale` names the order of classes that are words; a step between two of these is 1.
+
+    >>> mean_absolute_error({"a": 3, "b": 5}, {"a": 4, "b": 5})
+    0.5
+    """
+    label, truth, _ = _on_line(labels, gold, given, scale)
+    return float(np.abs(label - truth).mean())
+
+
+def weighted_kappa(
+    labels: Any,
+    gold: Any,
+    weights: Weights = "quadratic",
+    *,
+    given: Any = None,
+    scale: ScaleOption = None,
+) -> float:
+    """Return Cohen's κ with errors weighed by how far they are off: [eq:weighted-kappa].
+
+    By the squared difference of label and truth ("quadratic"), or the absolute one ("linear"). NaN
+    where labels and truth are one class.
+
+    >>> labels, gold = {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3, "c": 3}
+    >>> round(weighted_kappa(labels, gold), 4), round(weighted_kappa(labels, gold, "linear"), 4)
+    (0.7273, 0.6)
+    """
+    require_word("weights", weights, ("quadratic", "linear"))
+    label, truth, _ = _on_line(labels, gold, given, scale)
+    power = 2 if weights == "quadratic" else 1
+    one, n_one = np.unique(label, return_counts=True)
+    other, n_other = np.unique(truth, return_counts=True)
+    by_chance = n_one @ np.abs(one[:, None] - other) ** power @ n_other / len(label) ** 2
+    found = (np.abs(label - truth) ** power).mean()
+    return float(1.0 - found / by_chance) if by_chance > 0.0 else float("nan")
+
+
+def interval_coverage(
+    labels: Any, gold: Any, *, given: Any = None, scale: ScaleOption = None
+) -> float:
+    """Return how many known scores lie in their interval of 90 %, ends included.
+
+    The labels must carry scores: those of a fit with a scale, or a file of them.
+
+    >>> labels = {"task": ["a", "b"], "label": [3, 5]}
+    >>> labels |= {"score": [3.1, 4.8], "score_low": [3, 4], "score_high": [4, 5]}
+    >>> interval_coverage(labels, {"a": 4, "b": 3})
+    0.5
+    """
+    _, truth, scores = _on_line(labels, gold, given, scale)
+    if scores is None:
+        raise InputError("labels-without-score")
+    return float(((scores.low <= truth) & (truth <= scores.high)).mean())
+
+
 @dataclass(frozen=True, slots=True)
 class Violations:
     """The links that labels break: how many of those given, how many of what follows from them.
@@ -252,15 +320,24 @@ class Report:
     calibration_error: float | None = None
     violated_given: int | None = None
     violated_closed: int | None = None
+    mean_absolute_error: float | None = None
+    weighted_kappa: float | None = None
+    interval_coverage: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as a dictionary that JSON can hold."""
-        figures = asdict(self)
+        figures = {
+            name: value
+            for name, value in asdict(self).items()
+            if value is not None or name not in OF_SCALE  # of labels that have no scale
+        }
         return figures | {"f_by_class": {str(k): f for k, f in self.f_by_class.items()}}
 
 
-def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> Report:
-    """Compute every figure that the labels allow.
+def report(
+    labels: Any, gold: Any, links: Any = None, *, given: Any = None, scale: ScaleOption = None
+) -> Report:
+    """Compute every figure that the labels allow; those of a scale where labels have scores.
 
     >>> labels = {"a": "cat", "b": "cat", "c": "dog"}
     >>> figures = report(labels, {"a": "cat", "b": "dog", "z": "dog"})
@@ -271,6 +348,11 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
     scored, classes, n_gold = _scored(labels, gold, given)
     q = scored.probabilities
     broken = None if links is None else violations(labels, links)
+    of_scale: dict[str, float] = {}
+    if scale is not None or (labels.scores is not None and _are_numbers(labels.classes)):
+        figures = [mean_absolute_error, weighted_kappa]
+        figures += [interval_coverage] if labels.scores is not None else []
+        of_scale = {each.__name__: each(labels, gold, given=given, scale=scale) for each in figures}
     return Report(
         n_tasks=len(scored.truth),
         n_gold=n_gold,
@@ -284,6 +366,7 @@ def report(labels: Any, gold: Any, links: Any = None, *, given: Any = None) -> R
         calibration_error=None if scored.probability is None else scored.calibration_error(),
         violated_given=None if broken is None else broken.given,
         violated_closed=None if broken is None else broken.closed,
+        **of_scale,
     )
 
 
@@ -291,19 +374,7 @@ def _scored(labels: Any, gold: Any, given: Any) -> tuple[Comparison, tuple[Hasha
     """Line labels up with gold, without the tasks of `given`; name the classes, count the gold."""
     found: Labels = tables.read_labels(labels)
     known: Gold = tables.read_gold(gold)
-    asked = np.ones(len(known), dtype=bool)
-    if given is not None:
-        told = known.tasks.codes(tables.read_gold(given).tasks)
-        asked[told[told != MISSING]] = False
-    row = found.tasks.codes(known.tasks)
-    is_scored = asked & (row != MISSING)
-    if not asked.any():
-        raise InputError("no-gold-to-score")
-    if not is_scored.any():
-        of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (known.tasks, found.tasks))
-        of_labels = of_labels or "no task"
-        raise InputError("gold-without-labels", n=len(known), gold=of_gold, labels=of_labels)
-    row = row[is_scored]
+    row, is_scored, n_asked = _lined_up(found, known, given)
     # Classes that only gold uses come last; labels give them the probability 0.
     code = found.classes.codes(known.classes).copy()
     new = np.flatnonzero(code == MISSING)
@@ -319,7 +390,52 @@ def _scored(labels: Any, gold: Any, given: Any) -> tuple[Comparison, tuple[Hasha
         probability=None if stated is None else stated[row],
         probabilities=None if q is None else np.pad(q[row], ((0, 0), (0, len(new)))),
     )
-    return scored, classes, int(asked.sum())
+    return scored, classes, n_asked
+
+
+def _lined_up(found: Labels, known: Gold, given: Any) -> tuple[Codes, Mask, int]:
+    """Return the rows of labels to score, which known tasks these are, and how many were asked."""
+    asked = np.ones(len(known), dtype=bool)
+    if given is not None:
+        told = known.tasks.codes(tables.read_gold(given).tasks)
+        asked[told[told != MISSING]] = False
+    row = found.tasks.codes(known.tasks)
+    is_scored = asked & (row != MISSING)
+    if not asked.any():
+        raise InputError("no-gold-to-score")
+    if not is_scored.any():
+        of_gold, of_labels = (", ".join(map(repr, ids[:3])) for ids in (known.tasks, found.tasks))
+        of_labels = of_labels or "no task"
+        raise InputError("gold-without-labels", n=len(known), gold=of_gold, labels=of_labels)
+    return row[is_scored], is_scored, int(asked.sum())
+
+
+def _on_line(
+    labels: Any, gold: Any, given: Any, scale: ScaleOption
+) -> tuple[Floats, Floats, Scores | None]:
+    """Return labels and truth of the scored tasks as numbers, and the scores that labels carry."""
+    found: Labels = tables.read_labels(labels)
+    known: Gold = tables.read_gold(gold)
+    row, is_scored, _ = _lined_up(found, known, given)
+    numbers = [_numbers(ids, scale) for ids in (found.classes, known.classes)]
+    label, truth = numbers[0][found.label[row]], numbers[1][known.label[is_scored]]
+    return label, truth, None if found.scores is None else found.scores.take(row)
+
+
+def _numbers(classes: Ids, scale: ScaleOption) -> Floats:
+    """Return the number of each class: itself, or that of its level; refuse words."""
+    values = None if scale is None else read_scale(scale)
+    if values is not None and not values.is_of_numbers:
+        return values.values[values.require(classes)]
+    found: Floats = as_numbers(classes)[0]
+    if not np.isfinite(found).all():
+        names = ", ".join(map(repr, classes[:3]))
+        raise InputError("no-numbers-to-score", names=names)
+    return found
+
+
+def _are_numbers(classes: Ids) -> bool:
+    return bool(np.isfinite(as_numbers(classes)[0]).all())
 
 
 def _f_of_names(scored: Comparison, classes: Sequence[Hashable]) -> dict[Hashable, float]:

@@ -20,12 +20,14 @@ from tiebreak.arguments import (
     WHOLE,
     as_floats,
     checks,
+    number,
     optional,
     whole,
 )
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
+from tiebreak.data.scale import channels
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
@@ -62,6 +64,10 @@ class Crowd(NamedTuple):
     n_classes=whole(2, MOST),
     responses_per_task=whole(1),
     classes=optional(COLUMN),
+    scale=optional(whole(2)),
+    bias=number("0 or more", least=0.0),
+    gain=number("0 or more", least=0.0),
+    lapse=PROBABILITY,
     random_state=SEED,
 )
 def crowd(
@@ -75,6 +81,11 @@ def crowd(
     confusion: npt.ArrayLike | None = None,
     classes: Sequence[Hashable] | None = None,
     shared: float = 0.0,
+    scale: int | None = None,
+    bias: float = 0.6,
+    gain: float = 0.25,
+    blur: tuple[float, float] = (0.3, 1.1),
+    lapse: float = 0.05,
     random_state: Seed = None,
 ) -> Crowd:
     """Draw a crowd: responses, gold for every task, and the true parameters.
@@ -99,14 +110,27 @@ def crowd(
         The chance that workers err together on a task. On such a task one draw decides for all of
         them: whoever is right less often than it says errs, and all who err give one wrong class
         (where their rows of the confusion are alike). Each worker is right as often as without.
+    scale
+        How many levels classes are, 1, 2, …, where they are a scale; each worker reads it through
+        a channel, in the place of `accuracy` and `n_classes`.
+    bias, gain, blur, lapse
+        Of workers on a scale: standard deviations of biases (in steps) and of the log of gains,
+        the range of blurs (in steps), and how often a worker answers at random. Biases and blurs
+        are those on five levels, larger in proportion on longer scales.
 
     Examples
     --------
+    >>> list(crowd(50, 6, scale=3, random_state=0).responses.classes)
+    [1, 2, 3]
     >>> simulated = crowd(100, 8, 3, accuracy=0.8, random_state=0)
     >>> simulated.responses, simulated.gold
     (Responses(500 responses, 100 tasks, 8 workers, 3 classes), Gold(100 tasks, 3 classes))
     """
     rng = np.random.default_rng(random_state)
+    if scale is not None:
+        n_classes = scale
+        classes = list(range(1, scale + 1)) if classes is None else classes
+        confusion = _draw_channels(rng, n_workers, scale, bias, gain, blur, lapse)
     prior = np.full(n_classes, 1.0 / n_classes)
     if class_prior is not None:
         words = f"{n_classes} probabilities that sum to 1"
@@ -284,6 +308,31 @@ def _err_together(rows: Floats, truth: Codes, errs_above: Floats, place: Floats)
     cumulative = np.cumsum(wrong, axis=1)
     taken = (cumulative <= (place * cumulative[:, -1])[:, None]).sum(axis=1)
     return np.where(errs_above < right, truth, taken).astype(np.int32)
+
+
+def _draw_channels(
+    rng: np.random.Generator,
+    n_workers: int,
+    n_levels: int,
+    bias: float,
+    gain: float,
+    blur: tuple[float, float],
+    lapse: float,
+) -> Floats:
+    """Draw how workers read a scale, (worker, truth, answer)."""
+    words = "a range (low, high), with 0 < low <= high"
+    ends = as_floats(
+        "blur", blur, words, shapes=[(2,)], are_right=lambda each: 0 < each[0] <= each[1]
+    )
+    size = (n_levels - 1) / 4.0
+    return channels(
+        np.arange(n_levels, dtype=np.float64),
+        np.full(n_levels, 1.0 / n_levels),
+        rng.normal(0.0, bias * size, n_workers),
+        np.exp(rng.normal(0.0, gain, n_workers)),
+        rng.uniform(ends[0], ends[1], n_workers) * size**0.75,
+        lapse,
+    )
 
 
 def _numbered(letter: str, n: int, *, start: int) -> list[str]:

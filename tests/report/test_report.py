@@ -18,7 +18,17 @@ import tiebreak as tb
 from tiebreak.report import measure, render
 
 SECTIONS = [
-    *("from_vote", "labels", "scores", "workers", "runs", "judges", "doubtful_tasks", "links"),
+    *(
+        "from_vote",
+        "labels",
+        "scores",
+        "workers",
+        "scale",
+        "runs",
+        "judges",
+        "doubtful_tasks",
+        "links",
+    ),
     *("shared_errors", "agreement", "questions", "fit"),
 ]
 

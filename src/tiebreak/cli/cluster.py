@@ -79,6 +79,7 @@ def read_options(inputs: CommandInputs, unused: Mapping[str, Any], what: str) ->
     """Return how shards are read; refuse options that work over shards does not have."""
     reading = {**inputs.reading, "tasks": inputs.files["tasks"]}
     repeats = reading.pop("repeats", None)
+    reading.pop("scale", None)  # the estimator has it
     given = [name for name, value in unused.items() if value]
     given += [f"--set {name}" for name, value in reading.items() if value is not None]
     given += ["--safe-csv"] if has_safe_csv() else []

@@ -6,7 +6,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 EXPERT_FIRST = 5  # tasks that are named
 SURE = 0.9  # labels below this probability are counted
+COSTS = {"median": "absolute", "mean": "squared"}  # of what decides on a scale
 USES_LINKS = ("auto", "vb", "gibbs")
 USES_FEATURES = ("auto", "vb")
 
@@ -48,6 +49,7 @@ def fuse(
     feature_columns: options.FeatureColumns = None,
     method: options.ByMethod = None,
     columns: options.Columns = None,
+    scale: options.Scale = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
     workers: Annotated[str | None, option("FILE", "Write who confuses what here.")] = None,
@@ -57,6 +59,10 @@ def fuse(
     doubtful: Annotated[str | None, option("FILE", "Write links that look wrong here.")] = None,
     cost_matrix: Annotated[
         str | None, option("FILE", "Decide by costs: truth, one column a decision.")
+    ] = None,
+    by_scale: Annotated[
+        Literal["median", "mean"] | None,
+        typer.Option("--decide", help="Decide for this level of the scale, not the likeliest."),
     ] = None,
     save: options.Save = None,
     keep: options.Keep = None,
@@ -74,7 +80,10 @@ def fuse(
     if as_json and out in (None, STANDARD):
         raise OptionError("json-needs-out")
     files = {"links": links, "gold": gold, "sequences": sequences, "features": features}
-    inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
+    inputs = CommandInputs(responses, columns, given, scale, **files).of_features(feature_columns)
+    require("--decide", by_scale, "--scale", inputs.scale)
+    if by_scale and cost_matrix:
+        raise OptionError("options-exclude", one="--decide", other="--cost-matrix")
     abstaining = inputs.take("abstain_rate")
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
@@ -98,6 +107,7 @@ def fuse(
 
         unused = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix, "--keep": keep}
         unused |= {"--sequences": sequences, "--features": features}
+        unused["--decide"] = by_scale
         made = fuse_shards(
             estimator,
             inputs,
@@ -123,8 +133,9 @@ def fuse(
         with stages("reading and fitting"):
             model = fit(method, estimator, inputs.read(), force=force)
             decisions: Decisions | None = None
-            if cost_matrix or abstaining:
-                decisions = model.decide(cost_matrix, **abstaining)
+            costs = COSTS[by_scale] if by_scale else cost_matrix
+            if costs or abstaining:
+                decisions = model.decide(costs, **abstaining)
         counts = None
         write_labels(out, model, decisions, probabilities=probabilities)
         summary = summarise(method, model)
@@ -160,16 +171,23 @@ def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: boo
 def write_labels(
     out: str, model: Estimator, decisions: Decisions | None, *, probabilities: bool
 ) -> None:
-    """Write labels with the vote beside them and, where costs decide, the decisions."""
+    """Write labels with the vote beside them and, where costs decide, the decisions.
+
+    On a scale the mean answer stands there, too.
+    """
     from tiebreak import tables
     from tiebreak.estimators.committee import vote_of_each
 
-    vote = vote_of_each(model.responses_)
-    if decisions is None:
-        model.labels_.write(out, probabilities=probabilities, vote=vote)
-        return
-    columns = model.labels_.columns(probabilities=probabilities) | decisions.columns()
-    tables.write_table(out, columns | {"vote": tables.names_of_codes(model.classes_, vote)})
+    columns = model.labels_.columns(probabilities=probabilities)
+    columns["label"] = tables.names_of_codes(model.classes_, model.labels_.label)
+    if decisions is not None:
+        columns |= decisions.columns()
+    columns["vote"] = tables.names_of_codes(model.classes_, vote_of_each(model.responses_))
+    if model.scale_ is not None:
+        import pyarrow as pa
+
+        columns["mean"] = pa.array(model.scale_.mean_answers(model.responses_), from_pandas=True)
+    tables.write_table(out, columns)
 
 
 def write_beside(
@@ -220,6 +238,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
         "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
+        **({} if model.scale_ is None else {"scale": summarise_scale(model)}),
         **({"r_hat": model.r_hat_} if method == "gibbs" else {}),
     }
 
@@ -268,6 +287,23 @@ def summarise_vote(model: Any) -> dict[str, Any] | None:
         "n_differ": found.n_differ,
         "of": len(model.labels_),
         "expected_right": round(found.expected_right, 1) if tells else None,
+    }
+
+
+def summarise_scale(model: Estimator) -> dict[str, Any]:
+    """Return the scale, and how many labels differ from the rounded mean of the answers."""
+    import numpy as np
+
+    scale = model.scale_
+    assert scale is not None  # the caller has looked
+    mean = scale.mean_answers(model.responses_)
+    answered = np.isfinite(mean)
+    differs = scale.codes(mean[answered], is_binned=True) != model.labels_.label[answered]
+    return {
+        "levels": list(scale.levels),
+        "declared": scale.declared,
+        "share_of_orders": scale.share_of_orders,
+        "n_differ_from_mean": int(differs.sum()),
     }
 
 
@@ -349,6 +385,9 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
         found = n["from_vote"]
         differ = FromVote(found["n_differ"], found["expected_right"] or 0.0)
         lines.append(differ.sentence(found["of"], n["workers"], has_gold=n["gold"] > 0))
+    if "scale" in n:
+        n_differ = counted(n["scale"]["n_differ_from_mean"], "label")
+        lines.append(f"{n_differ} of {n['tasks']:,} other than the rounded mean of the answers")
     if n.get("workers_lost"):
         lines.append(f"{counted(n['workers_lost'], 'worker')} lost on the way; nothing is missing")
     return lines

@@ -81,7 +81,7 @@ def describe(
             from tiebreak.judges import panel_report
 
             tell("fitting")
-            model = Auto(dependence=JUDGES).fit(read.responses)
+            model = Auto(dependence=JUDGES, scale=inputs.scale).fit(read.responses)
             panel = panel_report(model, read.gold, progress=tell)
     if as_json:
         print_json(found if panel is None else found | {"panel": panel.to_dict()})
@@ -118,8 +118,27 @@ def count_responses(responses: Responses, once: Responses) -> dict[str, Any]:
         "rows_without_label": responses.n_empty,
         "repeated_answers": responses.n_repeats,
         "near_empty_classes": [k for k, n in by_class.items() if n < RARE * once.n_responses],
+        **_mean_of_numbers(once),
         "label_variants": [[str(name) for name in group] for group in variants(responses.classes)],
     }
+
+
+def _mean_of_numbers(responses: Responses) -> dict[str, float]:
+    """Return the mean of answers that are many numbers, over tasks, and its standard error."""
+    import numpy as np
+
+    from tiebreak.data.ids import as_numbers
+    from tiebreak.data.scale import MOST_LEVELS
+
+    values = as_numbers(responses.classes)[0]
+    if len(values) <= MOST_LEVELS or not np.isfinite(values).all():
+        return {}
+    task = responses.task_of_each()
+    total = np.bincount(task, minlength=responses.n_tasks)
+    summed = np.bincount(task, values[responses.label_of_each()], responses.n_tasks)
+    means = summed[total > 0] / total[total > 0]
+    error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else math.nan
+    return {"mean": float(means.mean()), "standard_error": float(error)}
 
 
 def _spread(counts: Any) -> dict[str, float]:
@@ -150,7 +169,9 @@ def measure_agreement(
         "cohen_kappa": known(found.cohen_kappa),
         "pairs": len(found.pairs.first),
     }
-    for title, alpha in (("alpha", found.alpha), ("alpha_ordinal", found.alpha_ordinal)):
+    figures["share_of_orders"] = found.share_of_orders
+    for title in ("alpha", "alpha_ordinal", "alpha_interval"):
+        alpha = getattr(found, title)
         figures[title] = None if alpha is None else known(alpha.value)
         has_interval = alpha is not None and alpha.low is not None
         figures[f"{title}_interval"] = [alpha.low, alpha.high] if alpha and has_interval else None
@@ -188,6 +209,10 @@ def describe_lines(n: dict[str, Any]) -> list[str]:
         spread = n[title.replace(" ", "_")]
         least, most = f"{spread['least']:,}", f"{spread['most']:,}"
         lines.append(f"{title}: {least} to {most}, mean {spread['mean']:,.2f}")
+    if "mean" in n:
+        lines.append(
+            f"mean: {n['mean']:.4g}, standard error {n['standard_error']:.2g} (over tasks)"
+        )
     if n["tasks_without_votes"]:
         lines.append(f"{n['tasks_without_votes']:,} tasks without a vote")
     if n["rows_without_label"]:
@@ -235,6 +260,7 @@ def _rows(agreement: dict[str, Any]) -> list[str]:
     titles = {
         "alpha": "Krippendorff's α",
         "alpha_ordinal": "ordinal α",
+        "alpha_interval": "interval α",
         "fleiss_kappa": "Fleiss' κ",
         "cohen_kappa": "Cohen's κ, mean of pairs",
         "percent": "equal pairs of labels",
@@ -242,11 +268,14 @@ def _rows(agreement: dict[str, Any]) -> list[str]:
     rows = []
     for name, title in titles.items():
         value, interval = agreement[name], agreement.get(f"{name}_interval")
-        if name == "alpha_ordinal" and value is None:
+        if name in ("alpha_ordinal", "alpha_interval") and value is None:
             continue
         shown = "unknown" if value is None else f"{value:.4f}"
         between = "95 %: {:.4f} to {:.4f}".format(*interval) if interval else ""
         rows.append((title, shown, between))
+    share = agreement["share_of_orders"]
+    if share is not None:
+        rows.append(("orders of the classes as good", f"{share:.1%}", ""))
     return table(rows)
 
 
@@ -285,6 +314,7 @@ def evaluate(
     ],
     links: Annotated[str | None, option("FILE", "Count the links that the labels break.")] = None,
     given: Annotated[str | None, option("FILE", "Leave out the gold that fuse was given.")] = None,
+    scale: options.Scale = None,
     columns: options.Columns = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -306,7 +336,9 @@ def evaluate(
     opened = tables.open_tables(names, split_pairs("--columns", columns))
     read: dict[str, Any] = {what: each.read(readers[what]) for what, each in opened.items()}
     note_of_forms(read["labels"], read["gold"])
-    figures = score(read["labels"], read["gold"], read.get("links"), given=read.get("given"))
+    figures = score(
+        read["labels"], read["gold"], read.get("links"), given=read.get("given"), scale=scale
+    )
     if as_json:
         print_json(figures.to_dict())
         return
@@ -348,6 +380,9 @@ def score_rows(figures: Report) -> list[tuple[str, str]]:
         ("log loss", figures.log_loss),
         ("Brier score", figures.brier_score),
         ("calibration error", figures.calibration_error),
+        ("mean absolute error", figures.mean_absolute_error),
+        ("weighted kappa, quadratic", figures.weighted_kappa),
+        ("coverage of 90 % intervals", figures.interval_coverage),
         ("links broken", figures.violated_given),
         ("links broken in the closure", figures.violated_closed),
     ]

@@ -79,6 +79,9 @@ Set = Annotated[
     option("NAME=VALUE", "Any other option, as question=…; a wrong name lists all.", "--set"),
 ]
 ByMethod = Annotated[Method | None, typer.Option("--method", help=METHODS)]
+Scale = Annotated[
+    File, option("LEVELS", "Classes in order: 1..5, 0..100/20, none,mild,severe, or auto.")
+]
 Probabilities = Annotated[bool, flag("--probabilities", "Add one column per class.")]
 Save = Annotated[File, option("MODEL.tbm", "Save the model, for predict, update, stream.")]
 Keep = Annotated[
@@ -145,6 +148,7 @@ LISTS = ("classes", "covariates", "task_columns", "worker_columns", "members", "
 TEXTS = (
     *("format", "question", "repeats", "tasks", "among", "sampling", "order_column", "field"),
     *("task_pattern", "label_pattern", "label_pointer", "wording", "class_texts", "baseline"),
+    "scale",
 )
 WORDS = {"yes": True, "true": True, "no": False, "false": False}
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
@@ -206,6 +210,7 @@ class CommandInputs(OptionValues):
         responses: list[str],
         columns: str | None,
         given: list[str] | None,
+        scale: str | None = None,
         **files: str | None,
     ) -> None:
         from tiebreak.tables import ReadingOptions
@@ -214,7 +219,10 @@ class CommandInputs(OptionValues):
         self.responses = responses
         self.columns = split_pairs("--columns", columns)
         names = (each.name for each in fields(ReadingOptions) if each.name != "columns")
+        if scale is not None:
+            self.left["scale"] = scale
         self.reading = self.take(*names, "sampling")
+        self.scale: str | None = self.reading.get("scale")
         self.of_reading = tuple(self.known)
         self.files = {**files, "tasks": self.reading.pop("tasks", None)}
         self.feature_columns: list[str] | None = None
@@ -250,6 +258,8 @@ class CommandInputs(OptionValues):
                 require(f"--set {name}", True, "--links", self.files.get("links"))
             if name.startswith("sequence_"):
                 require(f"--set {name}", True, "--sequences", self.files.get("sequences"))
+        if self.scale is not None:
+            self.left["scale"] = self.scale
         return build_estimator(method, self, defaults, needs_vb=needs_vb)
 
     def read(self, *, may_be_empty: bool = False, has_media: bool = False) -> SimpleNamespace:
@@ -397,7 +407,7 @@ def build_estimator(
 FLAGS = {
     **{
         name: f"--{name}"
-        for name in ("gold", "links", "texts", "columns", "kinds", "save", "sequences")
+        for name in ("gold", "links", "texts", "columns", "kinds", "save", "sequences", "scale")
     },
     **{name: f"--{name}" for name in ("keep", "wait", "again", "force", "selection", "accepts")},
     **{name: f"--{name}" for name in ("truth", "probabilities", "features")},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.arguments import FLAG, TEXT, checks, optional
 from tiebreak.data import messages  # noqa: F401  # registered
@@ -17,6 +18,8 @@ from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.layout import Codes, Floats
 
 SHOWN = 10  # rows
+TAIL = 0.05  # of an interval of 90 %
+SCORES = ("score", "score_low", "score_high")
 
 
 class Label(NamedTuple):
@@ -27,12 +30,39 @@ class Label(NamedTuple):
     probability: float | None
 
 
+class Scores(NamedTuple):
+    """Where tasks lie on a scale."""
+
+    mean: Floats  # (n_tasks,) expected
+    low: Floats  # the level below which lie 5 % …
+    high: Floats  # … and 95 %
+
+    @classmethod
+    def of(cls, probabilities: Floats, values: Floats) -> Scores:
+        """Return the expected number of each task, and its interval of 90 %.
+
+        >>> Scores.of(np.array([[0.04, 0.9, 0.06]]), np.array([1.0, 2.0, 3.0]))
+        Scores(mean=array([2.02]), low=array([2.]), high=array([3.]))
+        """
+        below = np.cumsum(probabilities, axis=1)
+        low, high = (
+            values[np.minimum((below < share).sum(axis=1), len(values) - 1)]
+            for share in (TAIL, 1.0 - TAIL)
+        )
+        return cls(probabilities @ values, low, high)
+
+    def take(self, at: npt.NDArray[Any]) -> Scores:
+        """Return those of some tasks."""
+        return Scores(*(each[at] for each in self))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
     """One class per task: tasks[i] has class classes[label[i]] with probability[i].
 
     `probabilities` is (n_tasks, n_classes), or None where only the labels are known (a labels
     file without one column per class); `probability` is then what the file said, or None.
+    `scores` is where tasks lie on a scale, or None where classes are none.
     """
 
     tasks: Ids
@@ -41,6 +71,7 @@ class Labels:
     probability: Floats | None = None
     probabilities: Floats | None = None
     frame: str = field(default="pyarrow", repr=False)
+    scores: Scores | None = field(default=None, repr=False)
 
     @classmethod
     def from_probabilities(
@@ -52,16 +83,19 @@ class Labels:
         label: Codes | None = None,
         top: Floats | None = None,
         frame: str = "pyarrow",
+        values: Floats | None = None,
     ) -> Labels:
         """Take the likeliest class of each task (the first on ties), or the label given.
 
-        `top` is the probability of that label, where it is known already.
+        `top` is the probability of that label, where it is known already; `values` the number of
+        each class, where classes are a scale.
         """
         if label is None:
             label, _ = likeliest(probabilities)
         if top is None:
             top = np.take_along_axis(probabilities, label[:, None].astype(np.int64), axis=1)[:, 0]
-        return cls(tasks, classes, label, top, probabilities, frame)
+        scores = None if values is None else Scores.of(probabilities, values)
+        return cls(tasks, classes, label, top, probabilities, frame, scores)
 
     def __len__(self) -> int:
         return len(self.label)
@@ -128,10 +162,15 @@ class Labels:
         return {"task": self.tasks.values, "label": label.values, **self.numbers(probabilities)}
 
     def numbers(self, probabilities: bool = False) -> dict[str, Floats]:
-        """Return the columns of probabilities: that of the label and, if asked, one per class."""
+        """Return the columns of probabilities: that of the label and, if asked, one per class.
+
+        Labels on a scale have their score, and where it lies with 90 %, too.
+        """
         columns: dict[str, Floats] = {}
         if self.probability is not None:
             columns["probability"] = self.probability
+        if self.scores is not None:
+            columns |= dict(zip(SCORES, self.scores, strict=True))
         if probabilities:
             if self.probabilities is None:
                 raise InputError("no-probabilities")

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from tiebreak.errors import Message, register
 from tiebreak.wording import agreeing, counted
 
+MOST_SHOWN = 6  # levels of a scale in a message
 Placed = Sequence[tuple[Hashable, str]]  # a name, and the place that gives it
 
 
@@ -70,6 +71,52 @@ def _classes_of_gold(names: Sequence[Hashable], alike: tuple[Hashable, Hashable]
     )
 
 
+def _shown(levels: Sequence[object]) -> str:
+    some = [*levels[:2], "…", levels[-1]] if len(levels) > MOST_SHOWN else levels
+    return ", ".join(map(str, some))
+
+
+def _off_scale(
+    names: Sequence[object], n: int, where: str, levels: Sequence[object], cure: str | None
+) -> str:
+    at = f" ({where})" if where else ""
+    return (
+        f"{counted(n, 'answer')} {agreeing(n, 'are')} off the scale {_shown(levels)}: "
+        f"{_shown(names)}{at}. Correct or remove them, or declare a scale that has them."
+    )
+
+
+def _between_levels(
+    names: Sequence[object], n: int, where: str, levels: Sequence[object], cure: str | None
+) -> str:
+    at = f" ({where})" if where else ""
+    step = _finest(levels)
+    cured = f"scale='{cure}' has a level for each" if cure else "Give the scale a finer step"
+    return (
+        f"{counted(n, 'answer')} {agreeing(n, 'are')} between two levels of {_shown(levels)}: "
+        f"{_shown(names)}{at}. {cured}; scale='{step}' counts them as the nearest level."
+    )
+
+
+def _finest(levels: Sequence[object]) -> str:
+    """Write levels as a range with a step."""
+    first, last = (float(str(each)) for each in (levels[0], levels[-1]))
+    return f"{first:g}..{last:g}/{(last - first) / max(len(levels) - 1, 1):g}"
+
+
+def _binned(cure: tuple[str, int] | None) -> str:
+    return "" if cure is None else f": scale='{cure[0]}' gives {cure[1]} levels"
+
+
+def _no_order(levels: Sequence[object], share: float | None) -> str:
+    found = "" if share is None else f"; {share:.1%} of all orders bring answers as near"
+    return (
+        f"The order of {_shown(levels)} does not bring answers to one task nearer to each other "
+        f"than chance would{found}. They are read as classes without order; name the scale "
+        "to read it all the same."
+    )
+
+
 MESSAGES: dict[str, Message] = {
     "mixed-ids": _mixed_ids,
     "other-type-of-id": "{id!r} is not of type {type}, as {first!r} and the others are. Give all "
@@ -118,6 +165,43 @@ MESSAGES: dict[str, Message] = {
     ),
     "no-position": "A position of sequences is no number ({where}). Correct it, or leave the "
     "column out: rows are then in order.",
+    # scales
+    "no-scale": "scale must be a range such as '1..5' or '0..100/20', a list of levels from the "
+    "lowest to the highest such as 'none,mild,severe', or 'auto'; got {given!r}.",
+    "levels-twice": "A scale names each level once; got {levels}.",
+    "levels-not-finite": "The levels of a scale are words, or numbers that are all finite; got "
+    "{levels}.",
+    "levels-fall": "A scale goes from its lowest level to its highest; got {given!r}. Turn it "
+    "round.",
+    "no-step": "The step of a scale must be above 0; got {given!r}.",
+    "no-whole-steps": "{given!r} is no whole number of steps of {step:g}.",
+    "too-many-levels": lambda n, most, cure: (
+        f"A scale has at most {most} levels, this one {n:,}{_binned(cure)}."
+    ),
+    "too-many-numbers": lambda n, cure: (
+        f"{n:,} different numbers are too many levels"
+        f"{_binned(cure)}, and answers count as the nearest."
+    ),
+    "scale-of-words": lambda names: (
+        f"Classes are words ({_shown(list(map(repr, names)))}), whose "
+        "order nobody can tell: list them from the lowest to the highest, such as "
+        "scale='none,mild,severe'."
+    ),
+    "off-scale": _off_scale,
+    "between-levels": _between_levels,
+    "gold-off-scale": lambda **fields: f"Gold: {_off_scale(**fields, cure=None)}",
+    "gold-between-levels": lambda n: (
+        f"{counted(n, 'known task')} {agreeing(n, 'are')} between "
+        "two levels of the scale: each counts as the nearest."
+    ),
+    "too-few-levels": lambda n, levels: (
+        f"{n} levels have too few orders to tell whether they "
+        f"are a scale: read as classes without order. scale='{_finest(levels)}' reads it."
+    ),
+    "no-order-found": _no_order,
+    "looks-like-scale": "Labels look like a scale (interval alpha {interval:.2f}, alpha "
+    "{alpha:.2f}): scale='auto' reads their order.",
+    "scale-of-several": "Tasks with several labels have no scale: leave out multi_label or scale.",
     # labels
     "no-probabilities": "These labels carry no probability for every class.",
 }

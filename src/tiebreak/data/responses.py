@@ -294,7 +294,7 @@ class Responses:
         """Return the responses in the codes of classes that have all of theirs, in some order."""
         if self.classes == classes:
             return self
-        return self._recoded(classes, classes.codes(self.classes))
+        return self.recoded(classes, classes.codes(self.classes))
 
     def with_classes(self, others: Ids) -> Responses:
         """Add classes that no worker used (a known label may name one)."""
@@ -331,9 +331,9 @@ class Responses:
             codes = self.classes.codes(group)
             form[codes] = codes[np.argmax(count[codes])]
         kept, new_code = np.unique(form, return_inverse=True)
-        return self._recoded(self.classes.take(kept), new_code.astype(np.int32))
+        return self.recoded(self.classes.take(kept), new_code.astype(np.int32))
 
-    def _recoded(self, classes: Ids, new_code: Codes) -> Responses:
+    def recoded(self, classes: Ids, new_code: Codes) -> Responses:
         """Return the responses with other classes, of which new_code[k] is the former k."""
         worker = self.worker_of_each().astype(np.int64)
         code = worker * len(classes) + new_code[self.label_of_each()]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tiebreak.arguments import COLUMN, checks
 from tiebreak.data.ids import Ids, as_numbers, is_missing
+from tiebreak.data.scale import Scale
 from tiebreak.errors import InputError, OptionError
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.options import as_floats
@@ -19,6 +20,7 @@ from tiebreak.tables.table import Table
 
 NO_LABEL = ("abstain", "ask")  # decisions that are no class: leave it open, send it to somebody
 TRUTH = "truth"
+POWERS = {"absolute": 1, "squared": 2}  # of the difference between two levels of a scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,12 +50,13 @@ class CostMatrix:
 
 
 @checks(classes=COLUMN)
-def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
+def read_cost_matrix(source: Any, classes: Ids, scale: Scale | None = None) -> CostMatrix:
     """Read costs: a path or frame, a mapping, or an array in the order of the classes.
 
     A table has a column `truth` and one column per decision. A mapping is
     {truth: {decision: cost}}. An array is (truth, decision), where one column more than
-    classes is "abstain". None: a wrong label costs 1.
+    classes is "abstain". "absolute" and "squared" cost the difference of two levels of `scale`, and
+    its square: the median, and the mean rounded to a level. None: a wrong label costs 1.
 
     >>> costs = read_cost_matrix(
     ...     {"no": {"no": 0, "yes": 10}, "yes": {"no": 1, "yes": 0}}, Ids(["no", "yes"])
@@ -63,6 +66,11 @@ def read_cost_matrix(source: Any, classes: Ids) -> CostMatrix:
     """
     if isinstance(source, CostMatrix):
         return source
+    if isinstance(source, str) and source in POWERS:
+        if scale is None:
+            raise OptionError("costs-without-scale", costs=source)
+        away = np.abs(scale.values[:, None] - scale.values)
+        return read_cost_matrix(away ** POWERS[source], classes)
     n_classes = len(classes)
     wanted = [str(name) for name in classes]
     is_frame = hasattr(source, "columns") or hasattr(source, "column_names")

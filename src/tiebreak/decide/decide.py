@@ -148,7 +148,8 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     model
         Fitted; its probabilities are taken at their word.
     cost_matrix
-        What each decision costs by the true class: see `read_cost_matrix`. None: a wrong label
+        What each decision costs by the true class: see `read_cost_matrix`. "absolute" and
+        "squared" decide for the median and the rounded mean on a scale. None: a wrong label
         costs 1.
     abstain_rate
         Leave this share of the tasks open, those whose decision is expected to cost most. The
@@ -165,7 +166,7 @@ def decide(model: Any, cost_matrix: Any = None, *, abstain_rate: float | None = 
     """
     if "probabilities_" not in vars(model):
         raise NotFittedError("not-fitted", name=type(model).__name__)
-    costs = read_cost_matrix(cost_matrix, model.classes_)
+    costs = read_cost_matrix(cost_matrix, model.classes_, model.scale_)
     q = model.probabilities_
     expected = costs.expected(q)
     decision = expected.argmin(axis=1).astype(np.int32)

@@ -25,6 +25,8 @@ MESSAGES: dict[str, Message] = {
         f"{' and '.join(open_names)}."
     ),
     "cost-not-finite": "{title}: every truth and decision needs a cost, a finite number.",
+    "costs-without-scale": "cost_matrix={costs!r} needs classes on a scale: fit with scale='1..5' "
+    "or the like.",
     "cost-of-abstaining": "cost_matrix says already what {decision!r} costs: leave out "
     "abstain_rate.",
     # who may be asked

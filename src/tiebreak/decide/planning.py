@@ -192,7 +192,7 @@ def plan_votes(
     >>> plan.is_reached, bool(plan.cost_after < plan.cost_now)
     (True, True)
     """
-    costs = read_cost_matrix(cost_matrix, model.classes_)
+    costs = read_cost_matrix(cost_matrix, model.classes_, model.scale_)
     decided = decide(model, costs)
     now = decided.total_cost
     doubtful = decided.expert_order()

@@ -9,9 +9,15 @@ import numpy as np
 
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
+from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import note
 from tiebreak.estimators import committee, gold_stage, publishing
-from tiebreak.estimators.base import BayesEstimator, require_exact_links
+from tiebreak.estimators.base import (
+    BayesEstimator,
+    check_scale,
+    require_exact_links,
+    weight_of_gold,
+)
 from tiebreak.estimators.committee import (
     KINDS,
     VB,
@@ -23,19 +29,19 @@ from tiebreak.estimators.committee import (
 from tiebreak.estimators.gold_stage import GoldStage
 from tiebreak.inference import calibration, dirichlet, stages
 from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
-from tiebreak.inference.climb import FitState, Problem, climb
+from tiebreak.inference.climb import FitState, Problem
 from tiebreak.inference.dirichlet import FIXED
 from tiebreak.inference.door import Inputs, Rows, lay_out, rows_of
 from tiebreak.inference.known import Known
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks import of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.workers import PLAIN, CrowdModel
+from tiebreak.inference.workers import PLAIN, SCALE, CrowdModel
 from tiebreak.kernels.arrays import likeliest, majority
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
 from tiebreak.links import OnContradiction
 from tiebreak.links import graph as link_graph
-from tiebreak.options import ExactLinkOptions, LinkOptions, check_common
+from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, check_common
 
 if TYPE_CHECKING:
     from tiebreak.inference.tasks.classifier import ClassifierPrior
@@ -60,8 +66,9 @@ class Auto(BayesEstimator):
     members
         Some of "votes", "first-step", "even", "kinds". `("votes", "first-step")` is the careful
         choice: it stays closest to the votes, and gains less where workers differ much.
-    class_prior, confusion_prior, task_model, trust
-        As in `VariationalBayes`.
+    class_prior, confusion_prior, task_model, trust, scale
+        As in `VariationalBayes`. On a scale the model of every member is that of the scale, and
+        the member that is fitted to the end is called "scale".
     dependence
         How much errors of workers on one task are shared, 0 to 1: of the model that only the stage
         of gold hears, and of what one more vote is worth. The average itself is not scaled by it.
@@ -115,6 +122,7 @@ class Auto(BayesEstimator):
     confusion_prior: dirichlet.ConfusionPrior = "diagonal"
     task_model: ClassifierPrior | None = None
     trust: dirichlet.Trust | None = None
+    scale: ScaleOption = None
     dependence: float = DEPENDENCE
     link_options: LinkOptions | None = None
     on_contradiction: OnContradiction = "error"
@@ -139,11 +147,16 @@ class Auto(BayesEstimator):
         in `VariationalBayes`: the classifier is the class prior of each task for every member.
         """
         check_common(self.get_params())
+        check_scale(self)
         names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
         inputs = self._read_inputs(responses, links, gold, features)
         crowd = inputs.responses
         n_classes = crowd.n_classes
+        to_end = KINDS
+        if inputs.scale is not None:
+            to_end = SCALE
+            names = tuple(SCALE if name == KINDS else name for name in names)
         learnt = self._learn_classifier(inputs)
         rows = rows_of(inputs, alone=learnt is not None)
         implied = rows.implied
@@ -164,30 +177,32 @@ class Auto(BayesEstimator):
         opinions[VOTES] = Opinion(VOTES, 1.0, None, None)
         whole = self._plain_problem(PLAIN, rows, inputs)
         state = FitState(whole.votes(), step, converged=True)
-        if KINDS in names:
-            whole = self._plain_problem("kinds", rows, inputs)
+        if to_end in names:
+            whole = self._plain_problem(to_end, rows, inputs)
             of_kinds = CrowdModel(whole.tasks.shares, whole.workers)
             if learnt is not None:
                 whole = with_log_prior(whole, learnt.log_prior)
             state, q = self._fit_to_end(whole, rows, options)
-            said[KINDS] = units.to_rows(q)
+            said[to_end] = units.to_rows(q)
             share_linked = 0.0 if implied is None else len(implied.given.tasks()) / crowd.n_tasks
             weight = committee.weight_of_kinds(share_linked)
             alpha, *_, beta = of_shares(state.parameters, whole.tasks.shares, of_kinds.states)
-            opinions[KINDS] = Opinion(KINDS, weight, of_kinds, (alpha, beta))
+            opinions[to_end] = Opinion(to_end, weight, of_kinds, (alpha, beta))
         heard = [opinions[name] for name in names]
         p = committee.pool(said, {each.name: each.weight for each in heard})
 
         stage = None
         if units.gold is not None:
-            end = climb(near, FitState(q=near.votes()), self._stopping).parameters
-            assert end is not None  # every end has some
+            end = self._climb(near, units).parameters
             said[VB] = committee.by_model(near, end, self.dependence)
             end = of_shares(end, near.tasks.shares, shares)
             heard.append(Opinion(VB, 0.0, model, end))
             of_each = [p, *(said[each.name] for each in heard if each.name != VOTES)]
+            words = None
+            if inputs.scale is not None:
+                words = self._words_on_scale(near, units, inputs)
             knows_shares = shares.read == FIXED
-            stage = _learn(of_each, near.rows, units.gold, crowd, knows_shares=knows_shares)
+            stage = _learn(of_each, near.rows, units.gold, crowd, words, knows_shares=knows_shares)
             p = stage.probabilities(of_each, near.rows, near.backend)
 
         # From the pool on the stages are those of every fit.
@@ -216,7 +231,7 @@ class Auto(BayesEstimator):
         options: ExactLinkOptions,
     ) -> tuple[FitState, Floats]:
         """Fit to responses and links; return class probabilities by row too."""
-        state = climb(problem, FitState(q=problem.votes()), self._stopping)
+        state = self._climb(problem, rows)
         implied = rows.implied
         if implied is not None:
             if rows.gold is not None:  # what follows from links without known labels
@@ -227,6 +242,24 @@ class Auto(BayesEstimator):
             begin = Start(state)
             problem, state, _ = stages.fit_links(problem, state, implied, options, begin, how)
         return state, calibration.probabilities(problem, state, None)[0]
+
+    def _climb(self, problem: Problem, rows: Rows) -> FitState:
+        """Fit to responses alone."""
+        others = problem.workers.starts(rows.laid, rows.copies)
+        start = Start(FitState(problem.votes()))
+        return stages.fit_plain(problem, start, self._stopping, others, is_alone=True)[0]
+
+    def _words_on_scale(self, near: Problem, units: Rows, inputs: Inputs) -> Floats:
+        """Return what each response says of the levels: the log of its worker's channel.
+
+        Channels are those of a fit with gold.
+        """
+        weight = weight_of_gold(AUTO, inputs)
+        start = Start(self._climb(near, units))
+        options = FitOptions(self._stopping, weight=weight)
+        _, end, _ = stages.fit_gold(near, start.state, Known.of(units.gold, weight), start, options)
+        logs = np.log(near.workers.confusion(end.parameters[-1]).transpose(0, 2, 1))
+        return np.asarray(logs - logs.mean(axis=2, keepdims=True)).reshape(-1, near.n_classes)
 
     def _join(
         self,
@@ -262,8 +295,8 @@ class Auto(BayesEstimator):
         is_known = np.zeros(crowd.n_tasks, dtype=bool)
         if inputs.gold_codes is not None:
             is_known[inputs.gold_codes.task] = True
-        elif KINDS in differs:
-            self._note_split(differs[KINDS])
+        for name in {KINDS, SCALE} & differs.keys() if inputs.gold_codes is None else ():
+            self._note_split(differs[name])
         self.from_vote_ = committee.compare_with_votes(
             votes, self.probabilities_, self.labels_.label, is_known
         )
@@ -291,6 +324,7 @@ def _learn(
     rows: ByTask,
     known: GoldCodes,
     crowd: Responses,
+    words: Floats | None,
     *,
     knows_shares: bool,
 ) -> GoldStage:
@@ -298,4 +332,4 @@ def _learn(
     seen = np.unique(known.label)
     if len(seen) < 2 <= crowd.n_classes:
         note("gold-of-one-class", name=crowd.classes[int(seen[0])])
-    return gold_stage.learn(opinions, rows, known, knows_shares=knows_shares)
+    return gold_stage.learn(opinions, rows, known, words, knows_shares=knows_shares)

@@ -17,6 +17,7 @@ from tiebreak.data.frames import as_html
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
+from tiebreak.data.scale import Scale, ScaleOption, read_scale
 from tiebreak.errors import (
     ConvergenceWarning,
     NotFittedError,
@@ -33,6 +34,8 @@ from tiebreak.inference.known import GoldWeight, Known, weight_of_known
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import (
     PLAIN,
+    SCALE,
+    Channels,
     CrowdFacts,
     WorkerModel,
     Workers,
@@ -46,6 +49,7 @@ from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links, OnContradiction
 from tiebreak.links.graph import violated
 from tiebreak.options import (
+    AUTO,
     PROCESSOR,
     ExactLinkOptions,
     LinkOptions,
@@ -98,6 +102,7 @@ class Estimator:
     gold_: Gold | None
     link_options: LinkOptions | None = None
     on_contradiction: OnContradiction = "error"
+    scale_: Scale | None = None
     supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
 
     ran_on_: str = PROCESSOR
@@ -110,6 +115,18 @@ class Estimator:
     _carried: Carried | None = None  # where responses were dropped and counts stay
     _stream_notes: Mapping[str, Any] = MappingProxyType({})  # of the last stream that saved it
     _batches: tuple[str, ...] = ()  # what was given so far, by `digest`; empty: the fit alone
+
+    @property
+    def scores_(self) -> Floats | None:
+        """Where each task lies on the scale, (n_tasks,), as expected; None without a scale."""
+        scores = self.labels_.scores
+        return None if scores is None else scores.mean
+
+    @property
+    def score_intervals_(self) -> Floats | None:
+        """Where each task lies with 90 %, (n_tasks, 2); None without a scale."""
+        scores = self.labels_.scores
+        return None if scores is None else np.column_stack([scores.low, scores.high])
 
     @property
     def link_error(self) -> float | str | None:
@@ -290,6 +307,7 @@ class Estimator:
             on_contradiction=self.on_contradiction,
             soft_links=options.is_soft,
             may_break=options.may_break,
+            scale=vars(self).get("scale"),
         )
 
     def _publish(
@@ -303,12 +321,19 @@ class Estimator:
         self.responses_ = responses
         self.links_ = inputs.links
         self.gold_ = inputs.gold
+        self.scale_ = inputs.scale
         self.tasks_ = responses.tasks
         self.workers_ = responses.workers
         self.classes_ = responses.classes
         self.probabilities_ = q
         self.labels_ = Labels.from_probabilities(
-            self.tasks_, self.classes_, q, label=label, top=top, frame=responses.frame
+            self.tasks_,
+            self.classes_,
+            q,
+            label=label,
+            top=top,
+            frame=responses.frame,
+            values=None if inputs.scale is None else inputs.scale.values,
         )
         self.violations_ = None
         if inputs.links is not None:
@@ -331,6 +356,7 @@ class BayesEstimator(Estimator):
     trust: Trust | None
     task_model: ClassifierPrior | None
     dependence: float
+    scale: ScaleOption
     tol: float
     max_iter: int
     accelerate: bool
@@ -342,7 +368,9 @@ class BayesEstimator(Estimator):
         return Stopping(self.tol, self.max_iter, self.accelerate)
 
     def _plain_problem(self, worker_model: WorkerModel, rows: Rows, inputs: Inputs) -> Problem:
-        """Set up plain VB: no links, nothing known."""
+        """Set up plain VB: no links, nothing known. On a scale every worker reads that."""
+        if inputs.scale is not None:
+            worker_model = Channels(values=inputs.scale.values)
         remote = inputs.remote
         crowd = CrowdFacts.of_responses(
             inputs.responses,
@@ -431,6 +459,20 @@ def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
+def check_scale(model: BayesEstimator, worker_model: object = PLAIN) -> None:
+    """Refuse what a scale has no place for, and a worker model that lacks its scale."""
+    if model.scale is None:
+        if worker_model == SCALE:
+            raise OptionError("scale-without-levels")
+        return
+    if worker_model not in (PLAIN, SCALE):
+        raise OptionError("scale-and-model", worker_model=worker_model)
+    if not (isinstance(model.confusion_prior, str) and model.confusion_prior == "diagonal"):
+        raise OptionError("scale-and-prior")
+    if not (isinstance(model.scale, str) and model.scale == AUTO):
+        read_scale(model.scale)
+
+
 def refuse_links(estimator: Estimator, links: Any) -> None:
     """Say which estimator can use links."""
     if links is not None:
@@ -463,7 +505,9 @@ def require_fitted(start: Any) -> None:
 def check_options(model: VariationalBayes) -> None:
     """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
     check_common(model.get_params())
-    require_model(model.worker_model)
+    if not (isinstance(model.worker_model, str) and model.worker_model == SCALE):
+        require_model(model.worker_model)
+    check_scale(model, model.worker_model)
     if isinstance(model.init, str):
         require_word("init", model.init, INITS, "an array of probabilities")
     if isinstance(model.init, Estimator):

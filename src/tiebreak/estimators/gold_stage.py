@@ -58,6 +58,7 @@ class GoldStage(NamedTuple):
     of_classes: Floats  # b, (n_ridges, n_classes)
     variance: Floats  # of a, (n_ridges, n_workers)
     best: LikelyBest
+    words: Floats | None = None  # (n_codes, n_classes) of responses on a scale; None: one vote each
 
     def probabilities(self, opinions: list[Floats], tasks: ByTask, backend: Backend) -> Floats:
         """Return what the pool and the opinions become, (n_tasks, n_classes)."""
@@ -65,8 +66,9 @@ class GoldStage(NamedTuple):
         logs = [centred_log(each) for each in opinions]
         word = centred_log(self.best.words(tasks, n_classes))
         q = np.zeros_like(word)
+        said = _votes(tasks, n_classes) if self.words is None else self.words
         for row, share in enumerate(self.share):
-            votes = np.repeat(self.of_workers[row], n_classes)[:, None] * _votes(tasks, n_classes)
+            votes = np.repeat(self.of_workers[row], n_classes)[:, None] * said
             scores = backend.score_tasks(tasks, self.of_classes[row], votes)
             scores = scores + self.of_best[row] * word
             for weight, each in zip(self.of_opinions[row], logs, strict=True):
@@ -77,10 +79,14 @@ class GoldStage(NamedTuple):
     def with_a_stranger(self) -> GoldStage:
         """Return the same with one more worker, of whom gold says nothing."""
         nothing = np.zeros((len(self.share), 1))
+        words = self.words
+        if words is not None:
+            words = np.concatenate([words, np.zeros_like(words[: words.shape[1]])])
         return self._replace(
             of_workers=np.hstack([self.of_workers, nothing]),
             variance=np.hstack([self.variance, nothing]),
             best=LikelyBest(*(np.append(each, 0.0) for each in self.best)),
+            words=words,
         )
 
     def weights(self) -> Floats:
@@ -122,17 +128,24 @@ def centred_log(q: Floats) -> Floats:
 
 
 def learn(
-    opinions: list[Floats], tasks: ByTask, gold: GoldCodes, *, knows_shares: bool = False
+    opinions: list[Floats],
+    tasks: ByTask,
+    gold: GoldCodes,
+    words: Floats | None = None,
+    *,
+    knows_shares: bool = False,
 ) -> GoldStage:
     """Learn from known labels how far to go from the pool, the first of the opinions.
 
     Where all known labels are one class, t alone is learnt: that workers say it tells nothing of
-    them. `knows_shares`: classes of a crowd of rules have known shares, so that b stays.
+    them. `words`, (n_codes, n_classes), is what each response says where classes are a scale, in
+    the place of one vote. `knows_shares`: classes of a crowd of rules have known shares, so that b
+    stays.
     """
     n_classes = opinions[0].shape[1]
     n_workers = tasks.n_codes // n_classes
     best = LikelyBest.of(tasks, n_classes, gold)
-    known = _lay_out(opinions, tasks, gold, best.words_without_own(tasks, n_classes, gold))
+    known = _lay_out(opinions, tasks, gold, best.words_without_own(tasks, n_classes, gold), words)
     is_of_one = len(np.unique(gold.label)) < 2
     first_worker = len(opinions) + 1
     first_class = first_worker + len(known.worker)
@@ -167,6 +180,7 @@ def learn(
         x[:, first_class:],
         np.array(variances)[counts],
         best,
+        words,
     )
 
 
@@ -176,19 +190,26 @@ def _votes(tasks: ByTask, n_classes: int) -> Floats:
     return np.tile(one, (tasks.n_codes // n_classes, 1))
 
 
-def _lay_out(opinions: list[Floats], tasks: ByTask, gold: GoldCodes, words: Floats) -> _Known:
+def _lay_out(
+    opinions: list[Floats],
+    tasks: ByTask,
+    gold: GoldCodes,
+    best: Floats,
+    words: Floats | None = None,
+) -> _Known:
     """Return the known tasks as a design: opinions, the best worker's word, votes, classes."""
-    n_classes = words.shape[1]
+    n_classes = best.shape[1]
     start, code = responses_on(tasks, gold.task)
     weight = weights_or_ones(weights_on(tasks, gold.task), len(code))
     place = np.repeat(np.arange(len(gold.task)), np.diff(start))
     worker, column = np.unique(code // n_classes, return_inverse=True)
     rows = place[:, None] * n_classes + np.arange(n_classes)
     shape = (len(gold.task) * n_classes, len(worker))
-    values = (weight[:, None] * _votes(tasks, n_classes)[code]).ravel()
+    said = _votes(tasks, n_classes) if words is None else words
+    values = (weight[:, None] * said[code]).ravel()
     votes = sparse.csr_array((values, (rows.ravel(), np.repeat(column, n_classes))), shape=shape)
     whole = [centred_log(each[gold.task]).reshape(-1, 1) for each in opinions]
-    whole.append(centred_log(words).reshape(-1, 1))
+    whole.append(centred_log(best).reshape(-1, 1))
     offsets = np.tile(np.eye(n_classes), (len(gold.task), 1))
     n_weights = shape[1] + len(whole) + n_classes
     if shape[0] * n_weights <= DENSE_CELLS and n_weights <= MOST_FOR_NEWTON:

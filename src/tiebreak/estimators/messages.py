@@ -56,6 +56,12 @@ register(
         "{value!r}.",
         "subtypes-with-sequences": "worker_model={worker_model!r} splits classes into subtypes, "
         "which tasks in sequences cannot have. Leave worker_model out.",
+        "scale-without-levels": "worker_model='scale' needs its levels: scale='1..5' or the like "
+        "makes it the worker model.",
+        "scale-and-model": "scale has a worker model of its own: leave out "
+        "worker_model={worker_model!r}, or the scale.",
+        "scale-and-prior": "On a scale there is no confusion prior: leave out confusion_prior, or "
+        "the scale.",
         "no-start": "MajorityVote counts votes once: it needs no start. Leave it out.",
         "start-no-model": "start must be a fitted model; got {given}. {hint}",
         "start-not-fitted": "start is a model that was not fitted yet. Call its fit first.",

@@ -16,6 +16,7 @@ from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
+from tiebreak.data.scale import note_scale
 from tiebreak.errors import note
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
@@ -52,6 +53,7 @@ def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
     inputs = fitted.inputs
     is_plain = inputs.link_codes is None and inputs.gold_codes is None and inputs.sequences is None
+    is_plain &= inputs.scale is None  # two levels that are swapped mean nothing
     if is_plain and not has_collapsed:
         from tiebreak.inference import near_modes
 
@@ -147,6 +149,8 @@ def note_doubts(fitted: Fitted, labels: Labels, dependence: float) -> bool:
     q = fitted.plain.by_class(fitted.state.q)
     has_collapsed = note_odd_labels(fitted.inputs, q, fitted.plain.copies, labels.label)
     note_gold(fitted, dependence)
+    if fitted.inputs.scale is None:
+        note_scale(fitted.inputs.responses)
     return has_collapsed
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tiebreak import tables
+from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import (
@@ -25,7 +26,7 @@ from tiebreak.inference.known import GoldWeight
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks import Parameters, of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.workers import COMMUNITIES, CrowdModel, WorkerModel, name_of
+from tiebreak.inference.workers import COMMUNITIES, SCALE, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.layout import Floats
 from tiebreak.links import OnContradiction
@@ -69,6 +70,11 @@ class VariationalBayes(BayesEstimator):
     trust
         Workers who are known to be good: how many right answers to tasks of each class each of
         them starts with, such as {"ann": 50}.
+    scale
+        Classes in their order, where they have one: a range ("1..5", "0..100/20": answers count as
+        the nearest level), a list of levels, or "auto": numbers, where answers show that their
+        order matters. Workers then have a bias, a gain, a blur and lapses on that scale in the
+        place of confusion matrices, and labels have scores.
     link_options
         `ExactLinkOptions(…)` (the default): linked tasks are inferred jointly, and links without
         weight always hold, unless its `error` says that they may be wrong.
@@ -172,6 +178,7 @@ class VariationalBayes(BayesEstimator):
     task_model: ClassifierPrior | None = None
     trust: dirichlet.Trust | None = None
     gold_weight: GoldWeight = AUTO
+    scale: ScaleOption = None
     link_options: LinkOptions | None = None
     sequence_options: SequenceOptions | None = None
     calibrate: str | bool = "auto"
@@ -212,7 +219,7 @@ class VariationalBayes(BayesEstimator):
         inputs = self._read_inputs(responses, links, gold, features)
         if given is not None:
             inputs = with_sequences(inputs, given, self.sequence_options)
-        self.worker_model_ = name_of(self.worker_model)
+        self.worker_model_ = SCALE if inputs.scale is not None else name_of(self.worker_model)
         self._communities = None
         publishing.publish(self, *self._fit_inputs(inputs, start))
         if self.classifier_weight_:

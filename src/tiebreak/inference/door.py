@@ -26,6 +26,7 @@ from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.data.ids import encode
+from tiebreak.data.scale import Scale, ScaleOption, with_scale
 from tiebreak.errors import GoldError, InputError, OptionError, ResponseError, note
 from tiebreak.inference.workers import AnswerCounts
 from tiebreak.kernels import layout
@@ -67,6 +68,7 @@ class Inputs(NamedTuple):
     remote: RemoteTasks | None = None  # beside those of `responses`
     sequences: Placed | None = None
     features: Features | None = None  # of every task
+    scale: Scale | None = None  # of the classes
 
     @property
     def link_codes(self) -> LinkCodes | None:
@@ -84,14 +86,16 @@ def read_and_check_inputs(
     soft_links: bool = False,
     may_break: bool = False,
     asker: Asker = "fit",
+    scale: ScaleOption = None,
 ) -> Inputs:
     """Read whatever was handed over, translate it into codes, and check it.
 
     Soft links imply nothing for sure: they may contradict each other and gold.
     """
-    crowd, pairs, known = _read(responses, links, gold)
+    crowd, pairs, known = _read(responses, links, gold, scale)
     if known is not None and not len(known):
         known = None
+    crowd, known, found = with_scale(scale, crowd, known)
     if known is not None:
         crowd = _with_gold_classes(crowd, known)
     if features is not None:
@@ -103,7 +107,7 @@ def read_and_check_inputs(
         note("one-class", label=crowd.classes[0])
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
     if pairs is None or not len(pairs):
-        return Inputs(crowd, pairs, known, None, gold_codes, None, features=features)
+        return Inputs(crowd, pairs, known, None, gold_codes, None, features=features, scale=found)
     given_codes = pairs.on(crowd.tasks)
     firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
     implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
@@ -119,13 +123,17 @@ def read_and_check_inputs(
             may_break=may_break,
             asker=asker,
         )
-    return Inputs(crowd, pairs, known, given_codes, gold_codes, implied, features=features)
+    return Inputs(
+        crowd, pairs, known, given_codes, gold_codes, implied, features=features, scale=found
+    )
 
 
-def _read(responses: Any, links: Any, gold: Any) -> tuple[Responses, Links | None, Gold | None]:
+def _read(
+    responses: Any, links: Any, gold: Any, scale: ScaleOption
+) -> tuple[Responses, Links | None, Gold | None]:
     """Read what is not read yet."""
     if not isinstance(responses, Responses):
-        responses = tables.read_responses(responses)
+        responses = tables.read_responses(responses, scale=scale)
     if not isinstance(gold, Gold | None):
         gold = tables.read_gold(gold)
     if not isinstance(links, Links | None):

@@ -6,6 +6,7 @@ What follows changes no parameter: each stage takes what is scored so far and ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -89,7 +90,8 @@ def fit(
     """Fit, and score: what an estimator publishes."""
     gold, implied = rows.gold, rows.implied
     is_alone = gold is None and inputs.link_codes is None
-    state, parameters = fit_plain(plain, start, options.stopping, is_alone=is_alone)
+    others = plain.workers.starts(rows.laid, rows.copies) if inputs.remote is None else ()
+    state, parameters = fit_plain(plain, start, options.stopping, others, is_alone=is_alone)
     known = Known.of(gold, options.weight)
     problem = plain
     found: dict[str, Any] = {}
@@ -123,15 +125,22 @@ def fit(
 
 
 def fit_plain(
-    problem: Problem, start: Start, stopping: Stopping, *, is_alone: bool
+    problem: Problem,
+    start: Start,
+    stopping: Stopping,
+    others: Sequence[Floats] = (),
+    *,
+    is_alone: bool,
 ) -> tuple[FitState, Parameters]:
     """Fit plain VB; return where links and gold start, and the parameters of plain VB.
 
+    A cold fit starts at `others`, too: q of all rows; the highest bound is kept.
     Where links or gold follow and somebody gave the start, it is taken as it is. An earlier model
     also tells what plain VB found there, if it saw these responses and has the same worker model.
     """
     if start.is_cold or is_alone:
-        state = climb(problem, FitState(q=start.state.q), stopping)
+        starts = [start.state.q, *(others if start.is_cold else ())]
+        state = best_of(climb(problem, FitState(q=q), stopping) for q in starts)
         return state, state.parameters
     state = start.state
     if not state.parameters:
@@ -175,12 +184,13 @@ def fit_gold(
 ) -> tuple[Problem, FitState, bool]:
     """Fit with known labels alone; return also whether workers as they show them won.
 
-    Where gold contradicts the crowd, these are a second start.
+    Where gold contradicts the crowd, or the worker model asks for it, these are a second start.
     """
     problem = known.on(plain)
     at = FitState(q=known.clamp(state.q, plain.n_classes), remote=state.remote)
     best = climb(problem, at, options.stopping)
-    if not (start.is_cold and known.contradicts(plain.by_class(state.q))):
+    is_other = plain.workers.starts_at_gold or known.contradicts(plain.by_class(state.q))
+    if not (start.is_cold and is_other):
         return problem, best, False
     of_known = at._replace(parameters=known.parameters(plain, state.q))
     both = (best, climb(problem, of_known, options.stopping))

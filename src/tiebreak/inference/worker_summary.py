@@ -17,6 +17,7 @@ than chance.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -71,6 +72,40 @@ class Interval(NamedTuple):
         return cls(np.asarray(mean), np.minimum(low, mean), np.maximum(high, mean))
 
 
+class Reader(NamedTuple):
+    """How a worker reads a scale. Bias and blur are in steps."""
+
+    worker: Hashable
+    bias: float
+    bias_low: float
+    bias_high: float
+    gain: float
+    gain_low: float
+    gain_high: float
+    blur: float
+    blur_low: float
+    blur_high: float
+    lapse: float
+    lapse_low: float
+    lapse_high: float
+
+    def sentence(self) -> str:
+        """Say it in a line.
+
+        >>> Reader("ann", -0.9, -1.2, -0.5, 0.6, 0.5, 0.8, 0.7, 0.5, 1.1, 0.02, 0, 0.1).sentence()
+        'ann: 0.9 steps low (0.5 to 1.2), uses 0.6 of the range, blur 0.7, lapses 2 %'
+        """
+        way = "low" if self.bias < 0.0 else "high"
+        ends = sorted(abs(each) for each in (self.bias_low, self.bias_high))
+        between = f"{ends[0]:.1f} to {ends[1]:.1f}"
+        if self.bias_low < 0.0 < self.bias_high:
+            between = f"{-self.bias_low:.1f} low to {self.bias_high:.1f} high"
+        return (
+            f"{self.worker}: {abs(self.bias):.1f} steps {way} ({between}), uses {self.gain:.1f} of "
+            f"the range, blur {self.blur:.1f}, lapses {100.0 * self.lapse:.0f} %"
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkersTable:
     """What is known of each worker, in the order of `workers`.
@@ -79,7 +114,8 @@ class WorkersTable:
     with the ends of its interval (`…_low`, `…_high`), which holds with probability `level`.
     `information` is how many bits an answer tells about the truth. `agreement` is how often a
     worker gives the label that the model came to. `chance` is how often the worker
-    would be right with the same answers given blindly.
+    would be right with the same answers given blindly. `traits` are what the worker model knows
+    beside that: on a scale `bias`, `gain`, `blur` and `lapse`, with their ends.
     """
 
     workers: Ids
@@ -97,6 +133,7 @@ class WorkersTable:
     confusion_high: Floats
     level: float = LEVEL
     frame: str = field(default="pyarrow", repr=False)
+    traits: dict[str, Floats] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.workers)
@@ -136,6 +173,7 @@ class WorkersTable:
             "information": self.information,
             "agreement": self.agreement,
             "verdict": self.verdict,
+            **self.traits,
         }
         if not confusion:
             return columns
@@ -186,7 +224,27 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
         *confusion,
         level=level,
         frame=crowd.frame,
+        traits=_traits(model, level),
     )
+
+
+def readers(model: Any, level: float = LEVEL) -> tuple[Reader, ...]:
+    """Return how each worker reads the scale of a fitted model; nothing where it has none."""
+    if getattr(model, "scale_", None) is None:
+        return ()
+    traits = _traits(model, level)
+    columns = (traits[name].tolist() for name in Reader._fields[1:] if name in traits)
+    return tuple(map(Reader, model.workers_, *columns)) if traits else ()
+
+
+def _traits(model: Any, level: float) -> dict[str, Floats]:
+    """Return what the worker model knows of each worker by name; of a committee its last member."""
+    if "_state" in vars(model):
+        return dict(model._crowd_model.workers.traits(model._state.parameters[-1], level))
+    for each in reversed(vars(model).get("_opinions", ())):
+        if each.model is not None:
+            return dict(each.model.workers.traits(each.parameters[-1], level))
+    return {}
 
 
 def _intervals(model: Any, level: float) -> tuple[Interval, Interval]:
@@ -217,7 +275,8 @@ def _spread(model: Any) -> Spread:
         cells = Cells.of(workers.cells(beta), states)
         q, counts = worker_intervals.refine(cells, votes, state.q, alpha - states.prior, moves)
         return worker_intervals.respond(cells, votes, q, counts)
-    rows, nothing = Rows(lay_out(crowd)), Inputs(crowd, None, None, None, None, None)
+    nothing = Inputs(crowd, None, None, None, None, None, scale=model.scale_)
+    rows = Rows(lay_out(crowd))
     if "_opinions" in vars(model):
         problem = model._plain_problem(PLAIN, rows, nothing)
     elif hasattr(model, "smoothing"):

@@ -28,14 +28,15 @@ from scipy.stats import t as student
 from tiebreak import tables
 from tiebreak.arguments import FUNCTION, SEVERAL, checks, optional
 from tiebreak.data import Responses
-from tiebreak.data.ids import Ids
+from tiebreak.data.ids import Ids, as_numbers
 from tiebreak.data.runs import plurality
+from tiebreak.data.scale import MOST_LEVELS, coincidences, share_of_orders
 from tiebreak.errors import InputError, OptionError
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import as_floats, require_word
 
-Level = Literal["nominal", "ordinal"]
-LEVELS = ("nominal", "ordinal")
+Level = Literal["nominal", "ordinal", "interval"]
+LEVELS = ("nominal", "ordinal", "interval")
 COVERAGE = 0.95  # of the interval of α
 AT_ONCE = 1 << 22  # numbers in memory
 MAX_SHARED = 4_000_000  # about two seconds; of more, tasks are drawn
@@ -55,6 +56,8 @@ class AgreementReport(NamedTuple):
     percent: float  # how often two labels of a task are equal, 0 to 1
     alpha: Alpha
     alpha_ordinal: Alpha | None  # None where the classes have no known order
+    alpha_interval: Alpha | None  # by the numbers that classes are, or their places in the order
+    share_of_orders: float | None  # that bring answers as near: at most 3.5 % looks like a scale
     fleiss_kappa: float
     cohen_kappa: float  # mean over pairs of workers, weighted by shared tasks
     pairs: CohenKappas
@@ -91,7 +94,14 @@ def agreement_report(
     codes = _ordered_codes(crowd.classes, order)
     tell("Krippendorff's α")
     nominal = krippendorff_alpha(counts)
-    ordinal = None if codes is None else krippendorff_alpha(counts, "ordinal", order=codes)
+    ordinal = interval = share = None
+    if codes is not None:
+        ordinal = krippendorff_alpha(counts, "ordinal", order=codes)
+        values = as_numbers(crowd.classes)[0][codes]
+        values = values if np.isfinite(values).all() else np.arange(len(codes), dtype=np.float64)
+        interval = krippendorff_alpha(counts, "interval", order=codes, values=values)
+        if len(codes) <= MOST_LEVELS:
+            share = share_of_orders(coincidences(crowd)[np.ix_(codes, codes)])
     tell("pairs of workers")
     some = few_enough(crowd)
     kappas = cohen_kappas(some)
@@ -103,6 +113,8 @@ def agreement_report(
         percent,
         nominal,
         ordinal,
+        interval,
+        share,
         fleiss_kappa(counts),
         kappas.mean(),
         kappas,
@@ -199,7 +211,11 @@ def fleiss_kappa(responses: Any) -> float:
 
 
 def krippendorff_alpha(
-    responses: Any, level: Level = "nominal", *, order: npt.NDArray[np.int64] | None = None
+    responses: Any,
+    level: Level = "nominal",
+    *,
+    order: npt.NDArray[np.int64] | None = None,
+    values: Floats | None = None,
 ) -> Alpha:
     """Return Krippendorff's α, and its interval by the jackknife over tasks.
 
@@ -209,9 +225,11 @@ def krippendorff_alpha(
         Responses, or anything that `read_responses` takes; or what `count_labels` returned.
     level
         "nominal": two labels are equal or not. "ordinal": classes have an order, and labels far
-        apart count as more different.
+        apart count as more different. "interval": by the squared difference of their values.
     order
         Codes of the classes from lowest to highest; as they are sorted if not given.
+    values
+        The number of each class, in this order; if not given, 0, 1, 2, …
     """
     require_word("level", level, LEVELS)
     counts = as_counts(responses)
@@ -222,7 +240,8 @@ def krippendorff_alpha(
             words = f"the codes 0 to {n_classes - 1}, each once"
             raise OptionError.must_be("order", words, order)
         counts = Counts(sparse.csr_array(counts.table[:, given.astype(np.int64)]))
-    without = _alpha_without(counts, level)
+    values = np.arange(n_classes, dtype=np.float64) if values is None else values
+    without = _alpha_without(counts, level, values)
     value = float(without(np.zeros((1, n_classes)))[0])
     if n_tasks < 2 or np.isnan(value):
         return Alpha(value, None, None, level)
@@ -236,13 +255,14 @@ def krippendorff_alpha(
     return Alpha(value, value - half, min(value + half, 1.0), level)
 
 
-def _alpha_without(counts: Counts, level: Level) -> Callable[[Floats], Floats]:
+def _alpha_without(counts: Counts, level: Level, values: Floats) -> Callable[[Floats], Floats]:
     """Return α = 1 − D_o / D_e as a function of the labels of a task to leave out, (n, n_classes).
 
     D_o = Σ_u Σ_{c,k} n_uc n_uk d_ck / (m_u − 1) and D_e = Σ_{c,k} n_c n_k d_ck / (n − 1). The
     squared difference d_ck of two nominal classes is 1 unless c = k. That of ordinal ones is
     (r_c − r_k)², r the mid-ranks of classes among all labels, so that
-    Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²), and D_o = rᵀ A r.
+    Σ_{c,k} n_c n_k d_ck = 2 (n Σ n_c r_c² − (Σ n_c r_c)²), and D_o = rᵀ A r; with intervals r are
+    the values.
     """
     table, votes = counts.table, counts.votes()
     totals = np.asarray(table.sum(axis=0)).ravel()
@@ -260,6 +280,8 @@ def _alpha_without(counts: Counts, level: Level) -> Callable[[Floats], Floats]:
             expected = n**2 - (rest**2).sum(axis=1)
         else:
             r = np.cumsum(rest, axis=1) - rest / 2.0
+            if level == "interval":
+                r = np.broadcast_to(values, rest.shape)
             own = m * (task * r**2).sum(axis=1) - (task * r).sum(axis=1) ** 2
             observed = 2.0 * ((r @ quadratic * r).sum(axis=1) - own / others)
             expected = 2.0 * (n * (rest * r**2).sum(axis=1) - (rest * r).sum(axis=1) ** 2)

@@ -37,6 +37,7 @@ from tiebreak.decide.held_out import N_FOLDS, held_out
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.known import deal
+from tiebreak.inference.worker_summary import Reader, readers
 from tiebreak.judges.agreement import by_worker
 from tiebreak.judges.dependence import SharedErrors, shared_errors
 from tiebreak.judges.known import (
@@ -173,6 +174,8 @@ class PanelReport:
     to_label: tuple[Hashable, ...] = field(default=(), repr=False)
     to_label_probability: tuple[float, ...] = field(default=(), repr=False)
     workers: tuple[Hashable, ...] = field(default=(), repr=False)
+    readers: tuple[Reader, ...] = field(default=(), repr=False)  # of a scale
+    readers_know_gold: bool = field(default=False, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, text and lists; None where a number is not known."""
@@ -190,7 +193,7 @@ class PanelReport:
             ]
         lines += self._table()
         findings = self.sentences()
-        if self.shared is not None:
+        if self.shared is not None or self.readers:
             lines.append("")
         return "\n".join([*lines, *findings])
 
@@ -289,6 +292,7 @@ def panel_report(
     responses = model.responses_
     gold = model.gold_ if gold is None else gold
     found: dict[str, Any] = {"n_tasks": responses.n_tasks, "workers": tuple(responses.workers)}
+    found |= {"readers": readers(model), "readers_know_gold": model.gold_ is not None}
     if systems is not None:
         found["self_preference"] = self_preferences(responses, systems, accepts)
     task, label = known_codes(gold, model.tasks_, model.classes_)

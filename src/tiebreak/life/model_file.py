@@ -22,7 +22,7 @@ from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.tasks import Parameters
-from tiebreak.inference.workers import CrowdModel
+from tiebreak.inference.workers import Channels, CrowdModel
 from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.life.records import Recorder, decoded
@@ -181,6 +181,7 @@ def summary(model: Estimator) -> dict[str, Any]:
         "links": 0 if model.links_ is None else len(model.links_),
         "gold": 0 if model.gold_ is None else len(model.gold_),
         "worker_model": getattr(model, "worker_model_", None),
+        "scale": None if model.scale_ is None else list(model.scale_.levels),
         "class_shares": [float(share) for share in model.class_prior_],
         "calibration": None if calibration is None else calibration._asdict(),
         "converged": model.converged_,
@@ -289,6 +290,11 @@ def _check(model: Any) -> None:
         _floats("the probability of labels", labels.probability, n_tasks)
     if labels.probabilities is not None:
         _floats("probabilities", labels.probabilities, n_tasks, n_classes, finite=False)
+    if labels.scores is not None:
+        for each in labels.scores:
+            _floats("the scores of labels", each, n_tasks)
+    if model.scale_ is not None and model.scale_.classes != model.classes_:
+        raise ValueError("its classes are not the levels of its scale")
     n_states = n_classes
     state = has("_state")
     if state is not None:
@@ -308,6 +314,8 @@ def _check(model: Any) -> None:
     stage = has("_gold_stage")
     if stage is not None:
         n_ridges = len(stage.share)
+        if stage.words is not None:
+            _floats("words", stage.words, n_workers * n_classes, n_classes)
         for name, *shape in (
             ("share",),
             ("of_opinions", 1 + len(heard)),
@@ -370,6 +378,12 @@ def _check_crowd_model(
     if (workers.n_workers, workers.n_classes, workers.n_states) != (n_workers, n_classes, n_states):
         raise ValueError("its worker model does not fit its workers")
     _check_kinds(workers)
+    if isinstance(workers, Channels):
+        values, share = workers.values, workers.share
+        _floats("the values of levels", values, n_classes)
+        _floats("the shares of levels", share, n_classes)
+        if np.any(np.diff(np.asarray(values)) <= 0.0) or np.any(np.asarray(share) <= 0.0):
+            raise ValueError("the levels of its scale are in no order, or have no share")
     alpha, beta = parameters
     prior = workers.prior
     if np.broadcast_shapes(prior.shape, beta.shape) != beta.shape:

@@ -300,6 +300,8 @@ class Stream:
 
     def _class_codes(self, label: Sequence[Hashable]) -> Codes:
         """Return the codes of labels; one that is new is a class from now on."""
+        if self.template.scale_ is not None:
+            return self.template.scale_.require(label)
         n_former = len(self.classes)
         found = codes_in(self.classes, label)
         n_classes = len(self.classes)
@@ -428,7 +430,7 @@ class Stream:
         return changed
 
     def restart(self, stopping: Stopping = RESTART) -> list[Label]:
-        """Fit all open tasks together, from their votes; return labels that changed.
+        """Fit all open tasks together, as a cold fit begins; return labels that changed.
 
         A stream knows little of its workers when it begins, and what it believes of them then
         confirms itself.
@@ -438,13 +440,27 @@ class Stream:
         states, workers = self.crowd_model
         laid = self._lay_out(self.tasks.rows, len(self.workers))
         problem = Problem(laid, Independent(states), workers, self.backend)
-        votes = Known.of(self._gold_among(everyone)).clamp(problem.votes(), len(self.classes))
+        known = Known.of(self._gold_among(everyone))
+        votes = problem.votes()
+        starts = [votes, *workers.starts(laid)]
+        if len(known.task) and workers.starts_at_gold:
+            logs = problem.logs(known.parameters(problem, votes))
+            starts.append(softmax(problem.backend.score_tasks(laid, *logs)))
         state = self.tasks.state
+        former = state["q"].copy()
         is_dropped = state["evidence"].any(axis=1, keepdims=True)
-        state["q"] = np.where(is_dropped, state["q"], votes)
         self._fresh = self._fresh[:0]
-        self.counts = self.settled.plus(self.count(everyone))
-        return self.visit_all(stopping)
+        ends: list[tuple[FittedTasks, Floats]] = []
+        for start in starts:
+            q = known.clamp(start, len(self.classes))
+            state["q"] = np.where(is_dropped, former, q)
+            self.counts = self.settled.plus(self.count(everyone))
+            ends.append((self.fit(everyone, stopping), state["q"].copy()))
+        best = max(ends, key=lambda end: end[0].bounds[-1])
+        if best is not ends[-1]:
+            state["q"] = best[1]
+            self.counts = self.settled.plus(self.count(everyone))
+        return self._report_changed(best[0])
 
     def catch_up(self) -> list[Label]:
         """Fit all open tasks, from their votes, if something came since; return what changed.
@@ -667,7 +683,7 @@ class Stream:
             label = state["known"][known]
             gold = Gold(crowd.tasks.take(known), label, crowd.classes, known)
         given = None if self.links is None else self.links.on(crowd.tasks)
-        inputs = Inputs(crowd, self.links, gold, given, None, None)
+        inputs = Inputs(crowd, self.links, gold, given, None, None, scale=template.scale_)
         model._publish(inputs, fitted.probabilities, fitted.label)
         model._batches = template._batches
         model.bounds_ = list(fitted.bounds)

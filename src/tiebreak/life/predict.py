@@ -142,6 +142,8 @@ def predict(
         given = features, crowd.tasks, model.classes_, classifier
         log_f = np.log(model.classifier_.probabilities(*given))
         log_prior = raised(log_f, model.classifier_weight_)
+    if model.scale_ is not None:
+        crowd = model.scale_.on(crowd)
     require_memory(crowd)
     if vars(model).get("sequences_") is not None:
         note("predicted-one-by-one")
@@ -159,9 +161,15 @@ def predict(
     else:
         q = _label_alone(model, crowd, knowledge)
     label, top = likeliest(q)
-    return Labels.from_probabilities(
-        crowd.tasks, model.classes_, q, label=label, top=top, frame=crowd.frame
-    )
+    return _labels(model, crowd, q, label, top)
+
+
+def _labels(
+    model: Estimator, crowd: Responses, q: Floats, label: Codes, top: Floats | None = None
+) -> Labels:
+    values = None if model.scale_ is None else model.scale_.values
+    given = crowd.tasks, model.classes_, q
+    return Labels.from_probabilities(*given, label=label, top=top, frame=crowd.frame, values=values)
 
 
 def ready_to_send(model: Estimator) -> Estimator:
@@ -401,9 +409,7 @@ def _label_linked(
     if decoded is not None:
         label[tasks.task] = decoded
     n = crowd.n_tasks
-    return Labels.from_probabilities(
-        crowd.tasks, model.classes_, q[:n], label=label[:n], frame=crowd.frame
-    )
+    return _labels(model, crowd, q[:n], label[:n])
 
 
 def _join(model: Any, crowd: Responses, links: Links) -> Union:

@@ -21,8 +21,9 @@ import numpy.typing as npt
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
-from tiebreak.data.labels import Labels
+from tiebreak.data.labels import Labels, Scores
 from tiebreak.data.runs import Runs, WorkerRuns
+from tiebreak.data.scale import Scale
 from tiebreak.data.sequences import Sequences, Spans
 from tiebreak.errors import InputError
 from tiebreak.inference.calibration import Calibration
@@ -39,7 +40,7 @@ from tiebreak.wording import Source
 RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
-        *(Responses, Runs, WorkerRuns, Links, Gold, Labels, Sequences, Spans),
+        *(Responses, Runs, WorkerRuns, Links, Gold, Labels, Scores, Scale, Sequences, Spans),
         *(ExactLinkOptions, MeanFieldOptions, SequenceOptions),
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate),
         *(FitState, CrowdModel, Carried, ClassPrior),

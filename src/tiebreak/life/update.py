@@ -75,6 +75,9 @@ def update(
     new = None if responses is None else tables.read_responses(responses)
     pairs = None if links is None else tables.read_links(links)
     known = None if gold is None else tables.read_gold(gold)
+    if model.scale_ is not None:
+        new = None if new is None else model.scale_.on(new)
+        known = None if known is None else model.scale_.on_gold(known)
     keeps_counts = model._carried is not None or forget < 1.0
     has_features = model.classifier_weight_ is not None
     if has_features != (features is not None) or (has_features and keeps_counts):
@@ -125,9 +128,11 @@ def _fit_all(
     made = copy.copy(model)
     if isinstance(model, MajorityVote):
         return made.fit(crowd, **given)
-    if not isinstance(model, VariationalBayes):
-        return made.fit(crowd, **given, start=model)
     options = made.get_params()
+    if model.scale_ is not None:  # found once; more responses do not ask again
+        made.set_params(scale=model.scale_)
+    if not isinstance(model, VariationalBayes):
+        return made.fit(crowd, **given, start=model).set_params(**options)
     prior, init = options["confusion_prior"], options["init"]
     if not isinstance(prior, str | Mapping) and np.ndim(prior) == 3:  # more workers may come
         prior = dict(zip(model.workers_, np.asarray(prior), strict=True))

@@ -100,7 +100,7 @@ class Number(str):
     __slots__ = ()
 
 
-class Scale(NamedTuple):
+class Axis(NamedTuple):
     """Maps low to start and high to end, evenly."""
 
     low: float
@@ -148,7 +148,7 @@ class _Drawing:
         self.put("circle", f"tb-dot{kind}", cx=x, cy=y, r=f"{radius:.3g}")
 
     def axes(
-        self, x: Scale, y: Scale, x_ticks: list[float], y_ticks: list[float], names: Sequence[str]
+        self, x: Axis, y: Axis, x_ticks: list[float], y_ticks: list[float], names: Sequence[str]
     ) -> None:
         """Draw a grid with its numbers, and name both axes."""
         for tick in y_ticks:
@@ -183,8 +183,8 @@ def histogram(
     """
     draw, height, most = _Drawing(), 250.0, max([*counts, 1])
     ticks = round_ticks(0.0, most, 4)
-    x = Scale(edges[0], edges[-1], 18.0 + width_of(map(tick_text, ticks)), WIDTH - 14.0)
-    y = Scale(0.0, most, height - 44.0, 24.0)
+    x = Axis(edges[0], edges[-1], 18.0 + width_of(map(tick_text, ticks)), WIDTH - 14.0)
+    y = Axis(0.0, most, height - 44.0, 24.0)
     draw.axes(x, y, round_ticks(edges[0], edges[-1], 6), ticks, header)
     bins = list(zip(edges, edges[1:], counts, strict=False))
     for low, high, count in bins:
@@ -212,7 +212,7 @@ def bars(
     labels = shown or [str(number(value, 0)) for value in values]
     names = [clip(row[0], LONGEST_NAME) for row in rows]
     left = 18.0 + width_of(names)
-    x = Scale(0.0, max([*values, 1e-12]), left, WIDTH - 24.0 - width_of(labels))
+    x = Axis(0.0, max([*values, 1e-12]), left, WIDTH - 24.0 - width_of(labels))
     draw, height = _Drawing(), 12.0 + ROW * len(names)
     for at, (name, value, label) in enumerate(zip(names, values, labels, strict=True)):
         top = 6.0 + ROW * at
@@ -268,7 +268,7 @@ def intervals(
     names = [clip(row[0], LONGEST_NAME) for row in rows]
     shown = [f"{100 * middle:.0f} %" for middle, _, _ in estimates]
     left = 22.0 + width_of(names)
-    x = Scale(0.0, 1.0, left, WIDTH - 20.0 - width_of(shown))
+    x = Axis(0.0, 1.0, left, WIDTH - 20.0 - width_of(shown))
     draw, height = _Drawing(), 64.0 + ROW * len(names)
     bottom = height - 40.0
     for tick in round_ticks(0.0, 1.0, 5):
@@ -341,13 +341,38 @@ def line(
     low, high = _widened(min(ys), max(ys), 0.01)
     ticks = round_ticks(low, high, 4)
     left = 18.0 + width_of(map(tick_text, ticks))
-    x = Scale(*_widened(min(xs), max(xs), 1.0), left, WIDTH - 20.0)
-    y = Scale(low, high, height - 44.0, 26.0)
+    x = Axis(*_widened(min(xs), max(xs), 1.0), left, WIDTH - 20.0)
+    y = Axis(low, high, height - 44.0, 26.0)
     whole = [tick for tick in round_ticks(min(xs), max(xs), 6) if tick == round(tick)]
     draw.axes(x, y, whole, ticks, header)
     places = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in points)
     draw.put("polyline", "tb-line", points=places)
     draw.dot(x.at(xs[-1]), y.at(ys[-1]), 4.5)
+    return draw.chart(words, header, rows, WIDTH, height)
+
+
+def lines(
+    words: Words,
+    header: Sequence[str],
+    rows: Sequence[Row],
+    names: Sequence[str],
+    points: Sequence[Sequence[tuple[float, float]]],
+) -> Chart:
+    """Draw a line for each name, and the line on which x and y are equal."""
+    draw, height = _Drawing(), 380.0
+    xs, ys = zip(*(point for each in points for point in each), strict=True)
+    x_low, x_high = min(xs), max(xs)
+    ticks = round_ticks(min(*ys, x_low), max(*ys, x_high), 6)
+    x = Axis(x_low, x_high, 24.0 + width_of(map(tick_text, ticks)), WIDTH - 20.0 - width_of(names))
+    y = Axis(min(*ys, x_low), max(*ys, x_high), height - 48.0, 26.0)
+    draw.axes(x, y, round_ticks(x_low, x_high, 6), ticks, header)
+    draw.line(x.start, y.at(x_low), x.end, y.at(x_high), "tb-mark")
+    lowest = math.inf  # names stand one above the other
+    for name, each in sorted(zip(names, points, strict=True), key=lambda pair: pair[1][-1][1]):
+        places = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in each)
+        draw.put("polyline", "tb-line", points=places)
+        lowest = min(y.at(each[-1][1]) + 4.0, lowest - 14.0)
+        draw.text(x.end + 8.0, lowest, name)
     return draw.chart(words, header, rows, WIDTH, height)
 
 
@@ -362,8 +387,8 @@ def against_diagonal(
     A point is (x, y, low, high, n): its interval, and how many things it stands for.
     """
     draw, side = _Drawing(), 380.0
-    x = Scale(0.0, 1.0, 52.0, side - 16.0)
-    y = Scale(0.0, 1.0, side - 48.0, 26.0)
+    x = Axis(0.0, 1.0, 52.0, side - 16.0)
+    y = Axis(0.0, 1.0, side - 48.0, 26.0)
     ticks = round_ticks(0.0, 1.0, 5)
     draw.axes(x, y, ticks, ticks, header)
     draw.line(x.start, y.start, x.end, y.end, "tb-mark")

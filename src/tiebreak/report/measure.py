@@ -27,6 +27,7 @@ from tiebreak.errors import InputNote, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.committee import FEW_WORKERS, FromVote
 from tiebreak.estimators.majority_vote import MajorityVote
+from tiebreak.inference.worker_summary import readers
 from tiebreak.judges.known import interval_of_share
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
@@ -267,6 +268,7 @@ def restricted(model: Estimator, chosen: Offsets) -> Estimator:
         label=labels.label[chosen],
         probability=None if labels.probability is None else labels.probability[chosen],
         probabilities=view.probabilities_,
+        scores=None if labels.scores is None else labels.scores.take(chosen),
     )
     return view
 
@@ -620,13 +622,15 @@ def _agreement(subject: Subject) -> Found | None:
         return None
     alphas = [
         each and {"value": each.value, "low": each.low, "high": each.high}
-        for each in (found.alpha, found.alpha_ordinal)
+        for each in (found.alpha, found.alpha_ordinal, found.alpha_interval)
     ]
     return {
         "n_tasks": found.n_tasks,
         "is_sample": subject.sample is not subject.model,
         "alpha": alphas[0],
         "alpha_ordinal": alphas[1],
+        "alpha_interval": alphas[2],
+        "share_of_orders": found.share_of_orders,
         "fleiss_kappa": found.fleiss_kappa,
         "cohen_kappa": found.cohen_kappa,
         "equal_pairs": found.percent,
@@ -640,6 +644,30 @@ def _agreement(subject: Subject) -> Found | None:
             for each in subject.spam[:MOST_WORKERS]
         ],
         "n_spam": len(subject.spam),
+    }
+
+
+def _scale(subject: Subject) -> Found | None:
+    """Say how each worker reads the scale, those farthest from it first."""
+    model = subject.model
+    found = readers(model)
+    if not found or model.scale_ is None:
+        return None
+    values = model.scale_.values
+    away = [abs(each.bias) + abs(np.log(each.gain)) for each in found]
+    order = np.argsort(-np.array(away), kind="stable")[:MOST_WORKERS]
+    shown = [found[i] for i in order.tolist()]
+    return {
+        "levels": [name(level) for level in model.scale_.levels],
+        "declared": model.scale_.declared,
+        "share_of_orders": model.scale_.share_of_orders,
+        "values": values,
+        "middle": (values[0] + values[-1]) / 2.0,
+        "step": (values[-1] - values[0]) / max(len(values) - 1, 1),
+        "has_gold": model.gold_ is not None,
+        "n_readers": len(found),
+        "readers": [each._asdict() | {"worker": name(each.worker)} for each in shown],
+        "sentences": [each._replace(worker=name(each.worker)).sentence() for each in shown],
     }
 
 
@@ -863,6 +891,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Subject], Found | None]]] = {
     "labels": ("Labels and how certain they are", _labels),
     "scores": ("Against known labels", _scores),
     "workers": ("Workers", _workers),
+    "scale": ("How judges read the scale", _scale),
     "runs": ("Judges asked again", _runs),
     "judges": ("The panel", _judges),
     "doubtful_tasks": ("Tasks to look at", _doubtful_tasks),

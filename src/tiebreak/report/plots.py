@@ -31,6 +31,7 @@ FEWEST = 10  # responses: workers with fewer get no verdict
 BINS = 10  # of the calibration curve
 MOST_CLASSES = 12  # of a confusion matrix; the rarest are put together
 MOST_POINTS = 200  # of a line
+MOST_LINES = 12  # judges in a chart of how they read a scale
 MOST_WORKERS = 40  # of one picture
 MUCH = 0.2  # mean correlation of errors from which on errors are shared a lot
 OTHERS = "all others"
@@ -353,6 +354,31 @@ def merge_rare_classes(
     rows = np.vstack([matrix[kept], weight @ matrix[rare]])
     merged = np.column_stack([rows[:, kept], rows[:, rare].sum(axis=1)])
     return [*(classes[int(k)] for k in kept), OTHERS], merged
+
+
+def readers_of_scale(found: Found) -> Chart:
+    """Draw what judges read at each level of the scale: bias and gain."""
+    values, middle, step = found["values"], found["middle"], found["step"]
+    shown = found["readers"][:MOST_LINES]
+
+    def reads(each: Found) -> list[tuple[float, float]]:
+        at = middle + each["bias"] * step
+        return [(value, at + each["gain"] * (value - middle)) for value in values]
+
+    described = (
+        "What a judge reads where the truth is a level: on the dashed line as it is, below it too "
+        "low; a flatter line uses less of the range."
+    )
+    if len(shown) < found["n_readers"]:
+        described += f" {len(shown)} of {found['n_readers']} judges: those farthest from it."
+    columns = ("bias", "gain", "blur", "lapse")
+    return charts.lines(
+        ("How judges read the scale", described),
+        ("level", "read as"),
+        [(each["worker"], *(number(each[name], 2) for name in columns)) for each in shown],
+        [each["worker"] for each in shown],
+        [reads(each) for each in shown],
+    )
 
 
 def calibration(points: Sequence[Found], n_tasks: int) -> Chart:

@@ -28,6 +28,7 @@ from tiebreak.arguments import (
 )
 from tiebreak.data import ids
 from tiebreak.data.labels import Labels
+from tiebreak.data.scale import read_scale
 from tiebreak.errors import OptionError, ResponseError
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import Estimator, check_options, require_fitted
@@ -36,14 +37,14 @@ from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference.door import Inputs, lay_out, memory_bytes, read_and_check_inputs
 from tiebreak.inference.stages import Fitted
-from tiebreak.inference.workers import name_of, named
+from tiebreak.inference.workers import SCALE, name_of, named
 from tiebreak.kernels.arrays import default_threads, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.life.predict import knowledge_of, ready_to_send
 from tiebreak.life.update import Carried, drop_tasks
-from tiebreak.options import MeanFieldOptions
+from tiebreak.options import AUTO, MeanFieldOptions
 from tiebreak.shards import units, write
 from tiebreak.shards.executor import Executor, Serial, each, executor_of
 from tiebreak.shards.join import JoinedCrowd, gather_named, join
@@ -179,16 +180,18 @@ def fit(
     _refuse_unable(model, links, start)
     pairs = None if links is None else read_links(links)
     known = None if gold is None else read_gold(gold)
+    scale = None if getattr(model, "scale", None) is None else read_scale(model.scale)
+    known = known if known is None or scale is None else scale.on_gold(known)
     engine = executor or executor_of(client)
     folder = Path(os.path.realpath(out))
     work = write.prepare(folder, resume=resume, force=force)
     looks = read_shards(engine, source, ReadOptions(columns, repeats), work / "parts")
-    crowd = join(looks, pairs, known)
+    crowd = join(looks, pairs, known, scale)
     _require_memory(model, crowd, len(crowd.names), 0)
     n_named, responses = gather_named(engine, crowd)
     _require_memory(model, crowd, responses.n_tasks, responses.n_responses)
     if isinstance(model, VariationalBayes):
-        inputs = model._read_inputs(responses, pairs, known)
+        inputs = model._read_inputs(responses, pairs, known)._replace(scale=scale)
     else:
         inputs = read_and_check_inputs(responses, None, known)
     start_tables = None if start is None else _start_tables(start, crowd, model)
@@ -262,6 +265,8 @@ def _refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
     """Refuse, before any work, what cannot be fitted over shards, and say what can."""
     if not isinstance(estimator, VariationalBayes | DawidSkene | MajorityVote):
         raise OptionError("shards-estimator", name=type(estimator).__name__)
+    if getattr(estimator, "scale", None) == AUTO:
+        raise OptionError("shards-auto-scale")
     if estimator.backend not in BACKENDS:
         allowed = ", ".join(map(repr, BACKENDS))
         raise OptionError("shards-backend", backend=estimator.backend, allowed=allowed)
@@ -324,6 +329,7 @@ def write_plan(crowd: JoinedCrowd, model: Any, work: Path, *, is_on_disk: bool) 
         str(work),
         crowd.workers,
         crowd.classes,
+        crowd.scale,
         crowd.names,
         _n_states(model, crowd),
         model.backend,
@@ -379,7 +385,7 @@ def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -
     q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
-        model.worker_model_ = name_of(model.worker_model)
+        model.worker_model_ = SCALE if inputs.scale is not None else name_of(model.worker_model)
         model._communities = None
         fitted, scored = model._fit_inputs(inputs, q=q)
         q = fitted.state.q

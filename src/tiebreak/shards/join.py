@@ -21,6 +21,7 @@ import numpy as np
 from tiebreak.data import Responses, ids
 from tiebreak.data.gold import Gold, note_unused_classes
 from tiebreak.data.ids import Ids
+from tiebreak.data.scale import Scale
 from tiebreak.errors import note
 from tiebreak.kernels.layout import Codes, Floats, Offsets
 from tiebreak.links import Links
@@ -36,6 +37,7 @@ class JoinedCrowd(NamedTuple):
     workers: Ids  # in order of first appearance
     classes: Ids
     names: Ids  # of the tasks that links or gold name
+    scale: Scale | None = None  # of the classes
 
     @property
     def n_tasks(self) -> int:
@@ -51,12 +53,23 @@ class JoinedCrowd(NamedTuple):
         """Return responses with all workers and classes, and no task."""
         first = read_packed(self.looks[0].path, is_checked=True)
         nothing = first.on_tasks(np.zeros(0, dtype=np.int32))
-        return replace(nothing, workers=self.workers, classes=self.classes, weight=None)
+        nothing = replace(nothing, workers=self.workers, classes=self.classes, weight=None)
+        return nothing if self.scale is None else replace(nothing, is_class_ordered=True)
 
 
-def join(looks: list[Look], links: Links | None, gold: Gold | None) -> JoinedCrowd:
-    """Join shards in their order: workers as they first appear, classes sorted."""
+def in_classes(responses: Responses, classes: Ids, scale: Scale | None) -> Responses:
+    """Return the responses of a shard in the classes of all shards, or on their scale."""
+    return responses.in_classes(classes) if scale is None else scale.on(responses)
+
+
+def join(
+    looks: list[Look], links: Links | None, gold: Gold | None, scale: Scale | None = None
+) -> JoinedCrowd:
+    """Join shards in their order: workers as they first appear, classes sorted, or of a scale."""
     first = looks[0]
+    if scale is not None:
+        looks = [one._replace(classes=scale.classes, is_class_ordered=True) for one in looks]
+        first = looks[0]
     classes = reduce(Ids.merge, (one.classes for one in looks))
     n_differ = sum(one.classes != first.classes for one in looks)
     if n_differ:
@@ -74,7 +87,7 @@ def join(looks: list[Look], links: Links | None, gold: Gold | None) -> JoinedCro
         names = names.merge(links.tasks)
     workers = reduce(Ids.merge, (one.workers for one in looks))
     light = [one._replace(workers=Ids(()), notes=()) for one in looks]  # the driver stays small
-    return JoinedCrowd(light, workers, classes, names)
+    return JoinedCrowd(light, workers, classes, names, scale)
 
 
 def named_tasks(tasks: Ids, names: Ids) -> Codes:
@@ -121,7 +134,8 @@ def find_named(crowd: JoinedCrowd, one: Look) -> _Named:
     """Find the tasks of a shard that are named; their responses are sorted by task and code."""
     with naming(one):
         whole = read_packed(one.path, is_checked=True)
-        named = whole.on_tasks(named_tasks(whole.tasks, crowd.names)).in_classes(crowd.classes)
+        named = whole.on_tasks(named_tasks(whole.tasks, crowd.names))
+        named = in_classes(named, crowd.classes, crowd.scale)
     rows = crowd.workers.codes(named.workers)
     code = rows[named.worker_of_each()] * np.int32(len(crowd.classes)) + named.label_of_each()
     order = np.lexsort((code, named.task_of_each()))

@@ -60,6 +60,7 @@ MESSAGES: dict[str, Message] = {
     "MajorityVote are (--method vb, ds or mv).",
     "shards-backend": "backend={backend!r} sweeps on one machine. Over shards it is one of "
     "{allowed}.",
+    "shards-auto-scale": "Over shards a scale is declared: scale='1..5' or the like, not 'auto'.",
     "shards-init": "Over shards q starts at the votes: init='majority'.",
     "shards-mean-field": "Mean-field links are fitted on one machine. Over shards links are exact: "
     "leave out link_options, or give tb.ExactLinkOptions(…).",

@@ -18,6 +18,7 @@ import numpy as np
 
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
+from tiebreak.data.scale import Scale
 from tiebreak.errors import FileError
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
@@ -29,7 +30,7 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import AWAY, FREE, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.shards.executor import own_threads
-from tiebreak.shards.join import named_tasks
+from tiebreak.shards.join import in_classes, named_tasks
 from tiebreak.shards.sources import Look, naming
 from tiebreak.tables import write_labels
 from tiebreak.tables.array_folder import new_mapped, read_packed
@@ -46,6 +47,7 @@ class FitPlan(NamedTuple):
     work: str  # the folder for all that is needed while the fit runs
     workers: Ids  # of all shards
     classes: Ids
+    scale: Scale | None  # of the classes
     names: Ids  # of the driver's tasks
     n_states: int
     backend: str
@@ -84,7 +86,9 @@ class Part:
 
     def __init__(self, one: Look, plan: FitPlan) -> None:
         self.number = one.shard.number
-        self.crowd = crowd = read_packed(one.path, is_checked=True).in_classes(plan.classes)
+        packed = read_packed(one.path, is_checked=True)
+        self.crowd = crowd = in_classes(packed, plan.classes, plan.scale)
+        self.values = None if plan.scale is None else plan.scale.values
         self.named = named_tasks(crowd.tasks, plan.names)
         rows = plan.workers.codes(crowd.workers)
         is_same = np.array_equal(rows, np.arange(len(plan.workers)))
@@ -174,7 +178,9 @@ class Part:
             )
         by_class[self.named] = q
         labels[self.named] = label
-        made = Labels.from_probabilities(crowd.tasks, crowd.classes, by_class, label=labels)
+        made = Labels.from_probabilities(
+            crowd.tasks, crowd.classes, by_class, label=labels, values=self.values
+        )
         file = Path(wish.folder) / f"labels-{self.number:05d}.parquet"
         try:
             write_labels(file, made, probabilities=wish.probabilities)

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tiebreak.data.labels import SCORES
 from tiebreak.errors import GoldError, InputError, LinkError, OptionError, ResponseError, note
 from tiebreak.tables.table import Table
 
@@ -76,7 +77,7 @@ LABEL = Role(
     "label",
     _words(
         "answer response vote class annotation value rating choice category judgment judgement "
-        "verdict prediction decision tag grade result"
+        "verdict prediction decision tag grade result stars"
     ),
     weak=_words("score outcome assessment evaluation preference winner mark"),
 )
@@ -87,6 +88,7 @@ TRUTH = Role(
         "truth gold goldlabel truelabel trueclass groundtruth correctlabel correctanswer "
         "target expected"
     ),
+    weak=LABEL.weak,
 )
 LEFT = Role("left", _words("a taska task1 first item1 itema lefttask lefttaskid leftid taskleft"))
 RIGHT = Role(
@@ -164,7 +166,7 @@ SEQUENCES = Schema(
         ),
     ),
 )
-LABELS = Schema("labels", InputError, (TASK, LABEL, *_optional("probability")))
+LABELS = Schema("labels", InputError, (TASK, LABEL, *_optional("probability", *SCORES)))
 TASKS = Schema("tasks", InputError, (TASK,))
 FEATURES = Schema("features", InputError, (TASK,))
 CONTENTS = Schema(

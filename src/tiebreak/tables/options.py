@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from tiebreak.arguments import MAPPING, TEXT, optional
 from tiebreak.data import Repeats
+from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import OptionError
 
 TEXTS = (
@@ -44,10 +45,13 @@ class ReadingOptions:
     label_pattern: str | None = None
     label_pointer: str | None = None
     baseline: str | None = None
+    scale: ScaleOption = None
 
     def __post_init__(self) -> None:
         for name, rule in RULES.items():
             rule(name, getattr(self, name))
+        if self.scale is not None and self.multi_label:
+            raise OptionError("scale-of-several")
         if str(self.format).lower() == "wide":
             object.__setattr__(self, "format", None)
             object.__setattr__(self, "wide", True)

@@ -11,7 +11,8 @@ import numpy as np
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Column, as_numbers, encode, offenders
-from tiebreak.data.labels import Labels
+from tiebreak.data.labels import SCORES, Labels, Scores
+from tiebreak.data.scale import with_scale
 from tiebreak.data.sequences import Sequences
 from tiebreak.errors import GoldError, InputError, OptionError, note
 from tiebreak.links import Links, Sampling
@@ -129,6 +130,8 @@ def read_responses(source: Any, **options: Any) -> Responses:
         `order` by name, or its first group as the task.
     label_pattern, label_pointer
         Where a label stands inside a text: a regular expression, or a JSON pointer.
+    scale
+        The scale that labels are on, such as "1..5": see `VariationalBayes`.
 
     Raises
     ------
@@ -293,6 +296,8 @@ def _extended(responses: Responses, options: ReadingOptions) -> Responses:
     if options.classes is not None:
         more = like(responses.classes, options.classes, "classes")
         responses = responses.with_classes(encode(more)[1])
+    if options.scale is not None:
+        responses = with_scale(options.scale, responses, None)[0]
     return responses.with_folded_labels() if options.fold_labels else responses
 
 
@@ -391,6 +396,7 @@ def read_labels(source: Any, *, columns: Names = None, format: str | None = None
         raise InputError("two-labels", table=table.title, task=tasks[int(task[row])], where=where)
     classes = read_classes(table, used)
     said = found.get("probability")
+    numbers = [as_numbers(found[name])[0] for name in SCORES if name in found]
     return Labels(
         tasks=tasks,
         classes=classes.names,
@@ -398,6 +404,7 @@ def read_labels(source: Any, *, columns: Names = None, format: str | None = None
         probability=None if said is None else as_probabilities("probability", said, table.source),
         probabilities=classes.probabilities,
         frame=table.frame,
+        scores=Scores(*numbers) if len(numbers) == len(SCORES) else None,
     )
 
 

@@ -33,8 +33,10 @@ from tiebreak.data.ids import (
     variants,
 )
 from tiebreak.data.runs import first_classes
+from tiebreak.data.scale import Scale, read_scale
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.kernels.layout import Floats
+from tiebreak.options import AUTO
 from tiebreak.tables.columns import (
     EXTRAS,
     RESPONSES,
@@ -85,7 +87,7 @@ def read_table(
         responses = responses.with_folded_labels()
         if responses.n_classes < n_before:
             note("labels-folded", n=n_before, n_classes=responses.n_classes)
-    _note_odd_names(responses)
+    _note_odd_names(responses, is_declared=options.scale is not None)
     is_small = responses.n_given <= MOST_TIMES
     if not is_own and repeats == "last" and responses.n_repeats and is_small:
         _note_rows_against_time(table, made, names)
@@ -202,7 +204,24 @@ def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses
         classes=None if classes is None else like(labels, classes, "classes"),
         frame=table.frame,
     )
-    return responses if order is None else responses.with_class_order(Ids(order))
+    if order is not None:
+        responses = responses.with_class_order(Ids(order))
+    if options.scale is None or (isinstance(options.scale, str) and options.scale == AUTO):
+        return responses
+    return _on_scale(responses, table, read_scale(options.scale))
+
+
+def _on_scale(responses: Responses, table: Table, scale: Scale) -> Responses:
+    """Return responses with the levels of a scale as classes; name the rows that are off it."""
+    if (scale.codes(responses.classes) < 0).any():
+        (label,) = table.read([table.names.index("label")])
+        column = Ids(label)
+        wrong = np.flatnonzero((scale.codes(column) < 0) & np.asarray(column.values.is_valid()))
+        if len(wrong):
+            places = "; ".join(table.source.where(int(row)) for row in wrong[:SHOWN])
+            names = [column[int(row)] for row in wrong[:SHOWN]]
+            scale.refuse(names, len(wrong), places)
+    return scale.on(responses)
 
 
 def _sample_as_run(table: Table, chosen: dict[str, object]) -> int | None:
@@ -443,8 +462,8 @@ def _rank(times: Column) -> Floats | None:
     return rank
 
 
-def _note_odd_names(responses: Responses) -> None:
-    """Report what is odd about the classes of responses, and about their ids."""
+def _note_odd_names(responses: Responses, *, is_declared: bool) -> None:
+    """Report what is odd about the classes of responses, unless declared, and about their ids."""
     # Ids that are one number, written as 1 and 1.0, come of tables that were joined: a column of
     # whole numbers with a gap in it is written as 1.0, 2.0 … by many tools.
     for what, known in (("task", responses.tasks), ("worker", responses.workers)):
@@ -457,6 +476,8 @@ def _note_odd_names(responses: Responses) -> None:
         note("many-classes", n=n_classes, n_tasks=responses.n_tasks)
     if n_classes > MANY_CLASSES * MANY_CLASSES:
         return  # not labels at all: looking at each is of no use
+    if is_declared:
+        return
     for group in variants(classes)[:SHOWN]:
         note("labels-alike", labels=group)
     for name in classes:

@@ -25,11 +25,13 @@ from tiebreak.inference.workers.base import Workers as Workers
 from tiebreak.inference.workers.coin import Coins
 from tiebreak.inference.workers.confusion import ConfusionMatrices as ConfusionMatrices
 from tiebreak.inference.workers.kinds import Kinds
+from tiebreak.inference.workers.scale import Channels as Channels
 from tiebreak.options import AUTO, require_word
 
 N_SUBTYPES = 5
 COMMUNITIES = "communities"
 PLAIN = "confusion"
+SCALE = "scale"  # the model that the option `scale` chooses: it alone names the levels
 
 MODELS: dict[str, Workers] = {
     PLAIN: ConfusionMatrices(),

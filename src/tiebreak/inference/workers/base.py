@@ -17,7 +17,7 @@ from tiebreak.inference.dirichlet import (
     Trust,
 )
 from tiebreak.inference.workers import one_class
-from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
+from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
 
 NEW = -1  # the code of a worker whom the model has never seen
 
@@ -154,6 +154,7 @@ class Workers:
 
     registry: ClassVar[dict[str, type[Workers]]] = {}  # by class name: what model files may hold
     by_worker: ClassVar[tuple[str, ...]] = ("prior",)  # fields with a row a worker, or one for all
+    starts_at_gold: ClassVar[bool] = False  # always: else where gold contradicts the crowd
 
     if TYPE_CHECKING:  # fields of most models, properties of some
 
@@ -235,6 +236,14 @@ class Workers:
     def with_classes(self, crowd: CrowdFacts) -> CrowdModel | None:
         """Return the model for the same workers and more classes; None: it cannot be told."""
         return self.bind(crowd)
+
+    def starts(self, rows: ByTask, copies: Floats | None = None) -> tuple[Floats, ...]:
+        """Return where q may start beside the votes; the fit with the highest bound is kept."""
+        return ()
+
+    def traits(self, parameters: Floats, level: float) -> dict[str, Floats]:
+        """Return what else is known of each worker, by name: a mean, and its `_low` and `_high`."""
+        return {}
 
     def _rows(self, name: str, at: Codes) -> Floats:
         values: Floats = getattr(self, name)

@@ -86,7 +86,9 @@ def best_mode(
     sure = sureness(classes)
     groups = linked_groups(tasks.implied, sure, tasks.known)
     gold = tasks.implied.gold
-    against = gold is not None and Known.of(gold).contradicts(classes)
+    against = gold is not None and (
+        plain.workers.starts_at_gold or Known.of(gold).contradicts(classes)
+    )
     from_plain = start_at(linked, start)
     if not groups.needs_starts and not against:
         return climb(linked, from_plain, stopping), ()
