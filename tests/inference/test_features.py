@@ -414,3 +414,40 @@ def test_rare_classes_and_classifiers_without_weights_train_all_the_same() -> No
     with pytest.warns(tb.InputNote) as notes:
         tb.VariationalBayes(task_model=prior).fit(crowd.responses, features=crowd.features)
     assert "classifier-unweighted" in [getattr(each.message, "code", "") for each in notes]
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def test_the_report_shows_where_features_and_labels_differ_most(crowd: Crowd, model: Any) -> None:
+    from tiebreak.report import explain, measure, render
+
+    found = measure(model)
+    section = found["sections"]["features"]
+    assert section["weight"] == model.classifier_weight_
+    assert section["n_without_responses"] == N_NEW
+    f = model.classifier_probabilities_
+    differs = (f.argmax(axis=1) != model.labels_.label)[: crowd.responses.n_tasks]
+    assert section["n_differ"] == differs.sum()
+    assert all(each["label"] != each["class"] for each in section["tasks"])
+    assert section["tasks"][0]["task"] in render(found)
+    assert measure(tb.VariationalBayes().fit(crowd.responses))["sections"]["features"] is None
+    odd = section["tasks"][0]["task"]
+    reason = explain(model, odd)
+    assert reason.features is not None
+    assert reason.features < 1.0
+    assert "features" in [name for name, _ in _bars(reason)]
+
+
+def _bars(reason: Any) -> list[Any]:
+    return [(row[0], row[1]) for row in reason.chart.rows]
+
+
+def test_gold_is_held_out_with_the_features_of_the_fit(crowd: Crowd, tmp_path: Path) -> None:
+    gold = {task: crowd.truth[task] for task in crowd.tasks[:N:3]}
+    model = tb.VariationalBayes().fit(crowd.responses, gold=gold, features=crowd.features)
+    estimate = model.decide().estimate_accuracy()
+    assert estimate.n_known > 0
+    model.save(tmp_path / "crowd.tbm")
+    again = tb.load(tmp_path / "crowd.tbm")
+    assert again.decide().estimate_accuracy().n_known == 0

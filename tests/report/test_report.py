@@ -28,6 +28,7 @@ SECTIONS = [
         "judges",
         "doubtful_tasks",
         "links",
+        "features",
     ),
     *("shared_errors", "agreement", "questions", "fit"),
 ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from tiebreak.data.gold import Gold, GoldCodes
 from tiebreak.data.ids import Ids
+from tiebreak.errors import OptionError
 from tiebreak.inference.known import deal
 from tiebreak.kernels.layout import Codes, Floats, Mask
 
@@ -26,11 +27,19 @@ def fit_again(model: Any, gold: Gold | None = None, responses: Any = None) -> An
 
     Notes are not repeated: the caller has seen those of the first fit.
     """
+    if needs_features(model):
+        raise OptionError("features-needed-again")
     given = {"links": model.links_, "gold": gold if gold is not None and len(gold) else None}
+    given["features"] = getattr(model, "_features", None)
     known = {name: value for name, value in given.items() if value is not None}
     with warnings.catch_warnings(action="ignore"):
         again = type(model)(**model.get_params())
         return again.fit(model.responses_ if responses is None else responses, **known)
+
+
+def needs_features(model: Any) -> bool:
+    """Say whether a model was fitted with features that nobody has any more: no file holds them."""
+    return model.classifier_weight_ is not None and model._features is None
 
 
 def without_gold(model: Any) -> Any:
@@ -81,7 +90,8 @@ class HeldOut:
     def known(self) -> tuple[GoldCodes, Floats] | None:
         """Known tasks and what fits say of them; None where nothing can be fitted again."""
         model = self._model
-        if len(model.gold_) < N_FOLDS or getattr(model, "_carried", None) is not None:
+        is_of_counts = getattr(model, "_carried", None) is not None
+        if len(model.gold_) < N_FOLDS or is_of_counts or needs_features(model):
             return None
         at_random = np.argsort(np.random.default_rng(0).permutation(len(model.gold_)))
         _, q = held_out(model, model.gold_, deal(at_random, N_FOLDS))

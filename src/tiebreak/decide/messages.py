@@ -5,6 +5,8 @@ from __future__ import annotations
 from tiebreak.errors import Message, register
 
 MESSAGES: dict[str, Message] = {
+    "features-needed-again": "This fits the model again, which takes the features of its tasks; a "
+    "saved model does not hold them. Fit it with features first.",
     # cost matrices
     "cost-shape": "cost_matrix must have shape ({n_classes}, {n_classes}), truth by decision in "
     'the order of classes_, or one column more for "abstain"; got {shape}.',

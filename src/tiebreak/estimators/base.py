@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from tiebreak.life.update import Carried
     from tiebreak.report.explain import Explanation
     from tiebreak.report.plots import Plots
+    from tiebreak.tables import Features
 
 INITS = ("majority",)
 CALIBRATIONS = ("auto", "votes", "none")
@@ -112,6 +113,7 @@ class Estimator:
     classifier_weight_: float | None = None
     classifier_gain_: ClassifierGain | None = None
     classifier_probabilities_: Floats | None = None
+    _features: Features | None = None  # of a fit in this process, for fits of the same again
     _carried: Carried | None = None  # where responses were dropped and counts stay
     _stream_notes: Mapping[str, Any] = MappingProxyType({})  # of the last stream that saved it
     _batches: tuple[str, ...] = ()  # what was given so far, by `digest`; empty: the fit alone
@@ -389,6 +391,7 @@ class BayesEstimator(Estimator):
         """
         self.classifier_ = self.classifier_probabilities_ = None
         self.classifier_weight_ = self.classifier_gain_ = None
+        self._features = inputs.features
         prior = self.task_model
         if prior is None and inputs.features is None:
             return None

@@ -142,6 +142,16 @@ def predict(
         given = features, crowd.tasks, model.classes_, classifier
         log_f = np.log(model.classifier_.probabilities(*given))
         log_prior = raised(log_f, model.classifier_weight_)
+    return label_crowd(model, crowd, links, log_prior)
+
+
+def label_crowd(
+    model: Estimator, crowd: Responses, links: Any = None, log_prior: Floats | None = None
+) -> Labels:
+    """Label the tasks of a crowd; `log_prior`, (n_tasks, n_classes), is what features say of them.
+
+    It takes the place of class shares.
+    """
     if model.scale_ is not None:
         crowd = model.scale_.on(crowd)
     require_memory(crowd)
@@ -177,7 +187,7 @@ def ready_to_send(model: Estimator) -> Estimator:
     _require_fitted(model)
     small = copy.copy(model)
     knowledge_of(small)  # made once, and sent along
-    for name in ("_state", "responses_", "probabilities_", "tasks_"):
+    for name in ("_state", "responses_", "probabilities_", "tasks_", "_features"):
         vars(small).pop(name, None)
     small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
     return small

@@ -26,7 +26,9 @@ from tiebreak.arguments import WITH_RESPONSES, checks
 from tiebreak.data.ids import MISSING
 from tiebreak.errors import InputNote, OptionError
 from tiebreak.estimators.majority_vote import MajorityVote
+from tiebreak.inference.tasks.classifier import raised
 from tiebreak.kernels.layout import Floats
+from tiebreak.life.predict import label_crowd
 from tiebreak.report import charts
 from tiebreak.report.charts import Chart, clip, number, percent
 from tiebreak.wording import counted, first_few
@@ -73,6 +75,7 @@ class Explanation:
     is_known: bool  # whether the label was given as gold
     votes: tuple[VoteEffect, ...] = field(repr=False)
     links: tuple[LinkEffect, ...] = field(repr=False)  # the strongest first
+    features: float | None = None  # how much a classifier on features favours the label
 
     @property
     def sentences(self) -> list[str]:
@@ -136,6 +139,7 @@ class Explanation:
                 }
                 for link in self.links[:MOST_LINKS]
             ],
+            "features": self.features,
             "sentences": self.sentences,
         }
 
@@ -166,7 +170,12 @@ def explain_tasks(model: Any, tasks: Sequence[int]) -> list[Explanation]:
     codes = {*tasks, *(each[0] for groups in reached for group in groups for each in group)}
     needed = np.array(sorted(codes), dtype=np.int64)
     with warnings.catch_warnings(action="ignore", category=InputNote):  # said by the fit
-        q = model.predict(model.responses_.on_tasks(needed)).probabilities
+        log_prior = None
+        if model.classifier_weight_:
+            f = model.classifier_probabilities_[needed]
+            log_prior = raised(np.log(f), model.classifier_weight_)
+        crowd = model.responses_.on_tasks(needed)
+        q = label_crowd(model, crowd, log_prior=log_prior).probabilities
     q = np.maximum(np.array(q), LEAST)
     known: dict[int, int] = {}
     if model.gold_ is not None:
@@ -189,6 +198,8 @@ def chart_of(found: dict[str, Any]) -> Chart | None:
     if found["more_votes"]:
         bars.append((counted(found["more_votes"], "more vote"), found["more_votes_factor"]))
     bars += [(each["chain"], each["factor"]) for each in found["links"]]
+    if found["features"] is not None:
+        bars.append(("features", found["features"]))
     if found["other"] is None or all(abs(math.log(factor)) < 1e-9 for _, factor in bars):
         return None
     title = f"Why {found['task']} is {found['label']} and not {found['other']}"
@@ -310,6 +321,10 @@ def _explain(
             )
         )
     effects.sort(key=lambda effect: -abs(math.log(effect.factor)))
+    features = None
+    if model.classifier_weight_ and other is not None:
+        f = np.maximum(model.classifier_probabilities_[task], LEAST)
+        features = float((f[label] / f[other]) ** model.classifier_weight_)
     classes = model.classes_
     stated = model.labels_.probability
     top = int(alone[task].argmax())
@@ -326,6 +341,7 @@ def _explain(
             for w, g, f in zip(worker, given, factor, strict=True)
         ),
         tuple(effects),
+        features,
     )
 
 

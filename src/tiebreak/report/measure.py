@@ -674,6 +674,36 @@ def _scale(subject: Subject) -> Found | None:
 # Links
 
 
+def _features(subject: Subject) -> Found | None:
+    """What a classifier on features knows, and the tasks where it speaks against the label most."""
+    model = subject.model
+    if model.classifier_weight_ is None or model.classifier_gain_ is None:
+        return None
+    f, label = np.asarray(model.classifier_probabilities_), model.labels_.label
+    top, has_responses = f.argmax(axis=1), np.diff(model.responses_.start) > 0
+    differs = np.flatnonzero((top != label) & has_responses)
+    gap = f[differs, label[differs]] / f[differs, top[differs]]
+    first = differs[np.argsort(gap, kind="stable")[:MOST_DIFFERENT]]
+    return {
+        "weight": model.classifier_weight_,
+        **model.classifier_gain_._asdict(),
+        "n_tasks": has_responses.sum(),
+        "n_without_responses": (~has_responses).sum(),
+        "n_differ": len(differs),
+        "tasks": [
+            {
+                "task": name(model.tasks_[i]),
+                "label": name(model.classes_[int(label[i])]),
+                "probability": model.probabilities_[i, label[i]],
+                "class": name(model.classes_[int(top[i])]),
+                "class_probability": f[i, top[i]],
+                "text": subject.text(i, 120),
+            }
+            for i in first.tolist()
+        ],
+    }
+
+
 def _links(subject: Subject) -> Found | None:
     """Find links that labels break, that look wrong, or that cannot all hold."""
     model = subject.model
@@ -896,6 +926,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Subject], Found | None]]] = {
     "judges": ("The panel", _judges),
     "doubtful_tasks": ("Tasks to look at", _doubtful_tasks),
     "links": ("Links", _links),
+    "features": ("What features say", _features),
     "shared_errors": ("Errors that workers share", _shared_errors),
     "agreement": ("Agreement", _agreement),
     "questions": ("What to do next", _questions),
