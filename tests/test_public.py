@@ -28,8 +28,8 @@ HEAVY = {"duckdb", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy"
 PUBLIC = {
     "__version__",
     # data
-    *("Responses", "Links", "Gold", "Labels", "Sequences"),
-    *("read_responses", "read_links", "read_gold", "read_labels"),
+    *("Responses", "Links", "Constraints", "Gold", "Labels", "Sequences"),
+    *("read_responses", "read_links", "read_constraints", "read_gold", "read_labels"),
     # estimators
     *("MajorityVote", "DawidSkene", "VariationalBayes", "GibbsSampler", "Auto", "load"),
     *("ClassifierPrior", "ExactLinkOptions", "MeanFieldOptions", "SequenceOptions"),

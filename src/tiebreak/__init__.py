@@ -42,12 +42,14 @@ if TYPE_CHECKING:  # what type checkers see; "as" says that a name is public
     from tiebreak.estimators.variational_bayes import VariationalBayes as VariationalBayes
     from tiebreak.inference.tasks.classifier import ClassifierPrior as ClassifierPrior
     from tiebreak.life.model_file import load as load
+    from tiebreak.links import Constraints as Constraints
     from tiebreak.links import Links as Links
     from tiebreak.options import ExactLinkOptions as ExactLinkOptions
     from tiebreak.options import MeanFieldOptions as MeanFieldOptions
     from tiebreak.options import SequenceOptions as SequenceOptions
     from tiebreak.ranking import BradleyTerry as BradleyTerry
     from tiebreak.research.gibbs import GibbsSampler as GibbsSampler
+    from tiebreak.tables import read_constraints as read_constraints
     from tiebreak.tables import read_gold as read_gold
     from tiebreak.tables import read_labels as read_labels
     from tiebreak.tables import read_links as read_links
@@ -57,6 +59,7 @@ _HOMES = {  # the module of each name; it is loaded when the name is used
     "Auto": "estimators.auto",
     "ClassifierPrior": "inference.tasks.classifier",
     "BradleyTerry": "ranking",
+    "Constraints": "links",
     "DawidSkene": "estimators.dawid_skene",
     "ExactLinkOptions": "options",
     "GibbsSampler": "research.gibbs",
@@ -73,6 +76,7 @@ _HOMES = {  # the module of each name; it is loaded when the name is used
     "TiebreakError": "errors",
     "VariationalBayes": "estimators.variational_bayes",
     "load": "life.model_file",
+    "read_constraints": "tables",
     "read_gold": "tables",
     "read_labels": "tables",
     "read_links": "tables",

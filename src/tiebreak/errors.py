@@ -4,6 +4,7 @@
     ├── InputError            a file or table is not what it should be
     │   ├── ResponseError     responses
     │   ├── LinkError         links: unknown tasks, contradictions, wrong weights
+    │   ├── ConstraintError   constraints: contradictions, unknown labels, wrong counts
     │   └── GoldError         known labels
     ├── OptionError           an argument is out of range or unknown
     ├── FileError             a file is missing, unreadable or not writable
@@ -37,6 +38,7 @@ from typing import Any
 __all__ = [
     "ClusterError",
     "Coded",
+    "ConstraintError",
     "ConvergenceWarning",
     "FileError",
     "GoldError",
@@ -122,6 +124,10 @@ class ResponseError(InputError):
 
 class LinkError(InputError):
     """The links contradict each other, name unknown tasks or carry wrong weights."""
+
+
+class ConstraintError(InputError):
+    """The constraints cannot all hold, or do not fit the responses."""
 
 
 class GoldError(InputError):

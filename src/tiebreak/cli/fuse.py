@@ -47,6 +47,9 @@ def fuse(
     spans_out: Annotated[str | None, option("FILE", "With --sequences: write spans here.")] = None,
     features: options.Features = None,
     feature_columns: options.FeatureColumns = None,
+    groups: options.Groups = None,
+    rule: options.Rule = None,
+    constraints: options.Constraints = None,
     method: options.ByMethod = None,
     columns: options.Columns = None,
     scale: options.Scale = None,
@@ -80,6 +83,7 @@ def fuse(
     if as_json and out in (None, STANDARD):
         raise OptionError("json-needs-out")
     files = {"links": links, "gold": gold, "sequences": sequences, "features": features}
+    files |= {"groups": groups, "rule": rule, "constraints": constraints}
     inputs = CommandInputs(responses, columns, given, scale, **files).of_features(feature_columns)
     require("--decide", by_scale, "--scale", inputs.scale)
     if by_scale and cost_matrix:
@@ -96,6 +100,9 @@ def fuse(
     require("--spans-out", spans_out, "--sequences", sequences)
     if features and method not in USES_FEATURES:
         raise OptionError("method-without-features", method=method)
+    if over_shards or method == "gibbs":
+        what = "--cluster or --out-of-core" if over_shards else "--method gibbs"
+        require("--groups or --constraints", inputs.has_constraints, f"no {what}", False)
     is_exact = method != "gibbs" and not isinstance(estimator.link_options, MeanFieldOptions)
     require("--doubtful", doubtful, "--links, inferred exactly", links and is_exact)
     if worker_summary and method == "mv":
@@ -163,9 +170,10 @@ def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: boo
         if method != "mv":
             worker_model = estimator.get_params().get("worker_model") or "confusion"
             checks.note_or_refuse(inputs.responses, worker_model, force=force)
+        given = {"links": inputs.links, "gold": inputs.gold, "constraints": inputs.constraints}
         more = {"sequences": inputs.sequences, "features": inputs.features}
         more = {name: each for name, each in more.items() if each is not None}
-        return estimator.fit(inputs.responses, links=inputs.links, gold=inputs.gold, **more)
+        return estimator.fit(inputs.responses, **given, **more)
 
 
 def write_labels(
@@ -214,6 +222,9 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
     stated = model.labels_.probability
     report = getattr(model, "link_report_", None)
     calibration = None if method == "auto" else model.calibration_
+    rules, constraints = model.constraint_report_, model.constraints_ or ()
+    n_broken = 0 if model.violations_ is None else len(model.violations_)
+    n_broken_rules = 0 if rules is None else rules.n_broken
     return {
         "method": method,
         "responses": crowd.n_given,
@@ -224,7 +235,8 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "gold": 0 if model.gold_ is None else len(model.gold_),
         "links": 0 if model.links_ is None else len(model.links_),
         **summarise_sequences(model),
-        "links_broken": None if model.violations_ is None else len(model.violations_),
+        "links_broken": None if model.links_ is None else n_broken - n_broken_rules,
+        "constraints": None if rules is None else {**rules._asdict(), "n": len(constraints)},
         "link_strength": getattr(model, "link_strength_", None),
         "links_doubtful": None if model.doubtful_links_ is None else len(model.doubtful_links_),
         "link_components": None if report is None else report._asdict(),
@@ -369,6 +381,14 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
         lines.append(f"{'converged' if n['converged'] else 'not converged'} in {iterations}{place}")
     if n["links"]:
         lines.append(f"{n['links_broken']:,} of {counted(n['links'], 'link')} broken")
+    if n["constraints"]:
+        rules = n["constraints"]
+        lines.append(
+            f"{rules['n_broken']:,} of {counted(rules['n'], 'constraint')} broken; labels without "
+            f"them break {rules['n_broken_before']:,}; {counted(rules['n_moved'], 'label')} moved"
+        )
+        if rules["evidence"] is not None:
+            lines.append(f"evidence for the constraints: {rules['evidence']:+,.1f} nats")
     if n["links_doubtful"] is not None:
         lines.append(f"{counted(n['links_doubtful'], 'link')} more likely wrong than right")
     if n["link_components"] and n["link_components"]["large"]:
@@ -400,6 +420,9 @@ def predict(
     links: options.Links = None,
     features: options.Features = None,
     feature_columns: options.FeatureColumns = None,
+    groups: options.Groups = None,
+    rule: options.Rule = None,
+    constraints: options.Constraints = None,
     columns: options.Columns = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
@@ -409,10 +432,11 @@ def predict(
 ) -> None:
     """Label new tasks with a saved model, without changing it.
 
-    Links may join new tasks to each other and to tasks of the model. A model that was fitted with
-    features labels tasks by their features, with responses or without any.
+    Links and constraints may tie new tasks to each other and to tasks of the model. A model that
+    was fitted with features labels tasks by their features, with responses or without any.
     """
     files = {"links": links, "features": features}
+    files |= {"groups": groups, "rule": rule, "constraints": constraints}
     inputs = CommandInputs(responses or [], columns, given, **files).of_features(feature_columns)
     inputs.take_last()
     if as_json and out in (None, STANDARD):
@@ -421,6 +445,7 @@ def predict(
         from tiebreak.cli.cluster import predict_shards
 
         unused = {"--links": links, "--features": features, "--json": as_json}
+        unused["--constraints"] = inputs.has_constraints
         where = (cluster, out_of_core)
         n = predict_shards(model, inputs, where, unused, out=out, probabilities=probabilities)
         say(f"{counted(n, 'task')} labelled; {wrote((out,))}")
@@ -432,7 +457,8 @@ def predict(
     with stages("reading and predicting"):
         known = model_file.load(model)
         found = inputs.read()
-        labels = known.predict(found.responses, links=found.links, features=found.features)
+        given_too = {"links": found.links, "constraints": found.constraints}
+        labels = known.predict(found.responses, features=found.features, **given_too)
     labels.write(out, probabilities=probabilities)
     n_unsure = 0 if labels.probability is None else int((labels.probability < SURE).sum())
     if as_json:
@@ -457,6 +483,7 @@ def update(
     links: options.Links = None,
     gold: options.Gold = None,
     features: options.Features = None,
+    constraints: options.Constraints = None,
     columns: options.Columns = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
@@ -472,9 +499,9 @@ def update(
 
     Where responses are kept, it ends where a fit of everything together does.
     """
-    if not (responses or links or gold):
+    if not (responses or links or gold or constraints):
         raise OptionError("nothing-new")
-    files = {"links": links, "gold": gold, "features": features}
+    files = {"links": links, "gold": gold, "features": features, "constraints": constraints}
     inputs = CommandInputs(responses or [], columns, given, **files)
     forget = inputs.take_last("forget")
     inputs.check(out)
@@ -484,7 +511,8 @@ def update(
 
     target = save or model
     new = inputs.read(may_be_empty=True)
-    is_idle = new.responses is None and new.links is None and new.gold is None
+    more = {"links": new.links, "gold": new.gold, "constraints": new.constraints}
+    is_idle = new.responses is None and all(each is None for each in more.values())
     # From here to the end nobody else may write: what they add to the model would be lost.
     with Lock(target, "tiebreak update", wait=wait) as lock:
         with stages("fitting"):
@@ -493,8 +521,8 @@ def update(
             names = list(known.classes_)
             batches = known._batches
             if not is_idle:
-                more = forget | {"again": again, "features": new.features}
-                known.update(new.responses, links=new.links, gold=new.gold, **more)
+                more |= {"features": new.features}
+                known.update(new.responses, again=again, **more, **forget)
         if not is_idle or save or keep:
             model_file.save(known, target, keep or "responses", lock=lock)
         if out:

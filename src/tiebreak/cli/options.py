@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,6 +65,13 @@ Model = Annotated[str, typer.Argument(metavar="MODEL.tbm", help="A model file.")
 Out = Annotated[File, option("FILE", "Write labels here, not to stdout.", "-o", "--out")]
 Links = Annotated[File, option("FILE", "Table of left, right, link (must|cannot).")]
 Sequences = Annotated[File, option("FILE", "Table of task, sequence, position, text.")]
+Groups = Annotated[File, option("FILE", "Table of task, group, with --rule.")]
+Rule = Annotated[
+    File, option("RULE", "What holds in each group, as 'at most one 1' or 'exactly one cat'.")
+]
+Constraints = Annotated[
+    File, option("FILE", "Constraints: JSON lines, or a table of constraint, task, label, count.")
+]
 Gold = Annotated[File, option("FILE", "Table of task, label: known classes.")]
 Features = Annotated[
     File, option("FILE", "Table of task and columns of numbers, or one of text: learn from them.")
@@ -226,10 +233,33 @@ class CommandInputs(OptionValues):
         self.of_reading = tuple(self.known)
         self.files = {**files, "tasks": self.reading.pop("tasks", None)}
         self.feature_columns: list[str] | None = None
+        self.rule = self.files.pop("rule", None)
+        self.none = self.take("none") if "groups" in files else {}
+        require("--rule", self.rule, "--groups", self.files.get("groups"))
+        require("--groups", self.files.get("groups"), "--rule", self.rule)
+        require("--set none", self.none, "--groups or --constraints", self.has_constraints)
 
     def is_of_reading(self, setting: str) -> bool:
         """Return whether a value of --set says how tables are read."""
         return setting.partition("=")[0].strip().replace("-", "_") in self.of_reading
+
+    @property
+    def has_constraints(self) -> bool:
+        """Whether any file has constraints."""
+        return any(self.files.get(name) for name in ("groups", "constraints"))
+
+    def read_constraints(self) -> Any:
+        """Return the constraints of both files, None where there are none."""
+        import tiebreak as tb
+
+        made = None
+        if self.files.get("groups"):
+            assert self.rule is not None  # required
+            made = tb.Constraints.groups(self.files["groups"], self.rule, **self.none)
+        if self.files.get("constraints"):
+            more = replace(tb.read_constraints(self.files["constraints"]), **self.none)
+            made = more if made is None else made + more
+        return made
 
     @property
     def source(self) -> str | list[str]:
@@ -274,7 +304,8 @@ class CommandInputs(OptionValues):
 
         options = dict(self.reading)
         sampling = options.pop("sampling", None)
-        sources = {"responses": self.source if self.responses else None, **self.files}
+        others = {k: each for k, each in self.files.items() if k not in ("groups", "constraints")}
+        sources = {"responses": self.source if self.responses else None, **others}
         array = None  # features without the names of tasks
         if str(sources.get("features")).endswith(".npy"):
             array = sources.pop("features")
@@ -300,6 +331,7 @@ class CommandInputs(OptionValues):
             form=None if export is None else export.form,
             links=read("links", tables.read_links, sampling=sampling),
             sequences=read("sequences", tables.read_sequences),
+            constraints=self.read_constraints(),
             gold=read("gold", tables.read_gold),
             truth=read("truth", tables.read_gold),
             among=read("among", tables.read_tasks),
@@ -409,6 +441,7 @@ FLAGS = {
         name: f"--{name}"
         for name in ("gold", "links", "texts", "columns", "kinds", "save", "sequences", "scale")
     },
+    **{name: f"--{name}" for name in ("constraints", "groups", "rule")},
     **{name: f"--{name}" for name in ("keep", "wait", "again", "force", "selection", "accepts")},
     **{name: f"--{name}" for name in ("truth", "probabilities", "features")},
     "feature_columns": "--feature-columns",
@@ -424,7 +457,7 @@ SETTINGS = (
     *("on_contradiction", "tol", "max_iter", "accelerate", "backend", "smoothing", "n_chains"),
     *("n_warmup", "n_draws", "random_state", "init", "link_error", "among", "target", "batch"),
     *("strategy", "stop_when_worth_less_than", "wording", "class_texts", "level", "human_error"),
-    *("abstain_rate", "resume", "budget", "forget", "baseline"),
+    *("abstain_rate", "resume", "budget", "forget", "none", "baseline"),
     *("judges", "prompts", "position", "sharpness", "together", "covariates", "spread"),
 )
 ARGUMENT = re.compile(

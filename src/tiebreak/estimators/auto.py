@@ -140,8 +140,9 @@ class Auto(BayesEstimator):
         gold: Any = None,
         start: Any = None,
         features: Any = None,
+        constraints: Any = None,
     ) -> Self:
-        """Fit to responses and, if given, links and gold.
+        """Fit to responses and, if given, links and gold; keep constraints.
 
         A committee begins at the votes: from any `start` it would come to the same. `features` as
         in `VariationalBayes`: the classifier is the class prior of each task for every member.
@@ -150,7 +151,7 @@ class Auto(BayesEstimator):
         check_scale(self)
         names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
-        inputs = self._read_inputs(responses, links, gold, features)
+        inputs = self._read_inputs(responses, links, gold, features, constraints)
         crowd = inputs.responses
         n_classes = crowd.n_classes
         to_end = KINDS
@@ -209,6 +210,8 @@ class Auto(BayesEstimator):
         plain = self._plain_problem(PLAIN, rows, inputs)
         problem, scored = self._join(p, whole, state, units, rows, options)
         implied_by_q = plain.implied(scored.q)
+        of_known = None if rows.gold is None else units.to_tasks(p)[rows.gold.task]
+        scored = stages.constrain(inputs, problem, scored, of_known)
         known = Known.of(rows.gold)
         end_state = state._replace(parameters=implied_by_q, q=scored.q)
         fitted = Fitted(inputs, rows, plain, implied_by_q, problem, known, end_state)

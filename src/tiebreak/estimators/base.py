@@ -46,7 +46,7 @@ from tiebreak.inference.workers import (
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.links import Links, OnContradiction
+from tiebreak.links import Constraints, Links, OnContradiction
 from tiebreak.links.graph import violated
 from tiebreak.options import (
     AUTO,
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         Learnt,
         TaskClassifier,
     )
+    from tiebreak.inference.tasks.coupling.constrain import ConstraintReport, DoubtfulConstraints
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.life.update import Carried
@@ -97,9 +98,13 @@ class Estimator:
     bounds_: list[float]
     n_iter_: int
     converged_: bool
-    violations_: Links | None
+    violations_: Any  # Links; Constraints where some were given, with broken links among them
     responses_: Responses
     links_: Links | None
+    constraints_: Constraints | None = None
+    constraint_report_: ConstraintReport | None = None
+    doubtful_constraints_: DoubtfulConstraints | None = None
+    own_probabilities_: Floats | None = None
     gold_: Gold | None
     link_options: LinkOptions | None = None
     on_contradiction: OnContradiction = "error"
@@ -142,10 +147,17 @@ class Estimator:
         return self.link_error is not None
 
     def fit(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        constraints: Any = None,
     ) -> Self:
         """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
 
+        Labels keep `constraints` (see `Constraints`), and probabilities are conditioned on them.
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit.
         """
@@ -220,17 +232,18 @@ class Estimator:
         links: Any = None,
         features: Any = None,
         classifier: Any = None,
+        constraints: Any = None,
     ) -> Labels:
         """Label new tasks by workers as they are known; the model stays as it is.
 
-        Workers never seen count as the prior says. `links` join new tasks to each other and to
-        tasks of the model. With `features` the classifier of a model that was fitted with features
-        is the class prior of each task, so that no responses are needed. A model that was saved
-        keeps the default classifiers alone; give another one again as `classifier`.
+        Workers never seen count as the prior says. `links` and `constraints` tie new tasks to each
+        other and to tasks of the model. With `features` the classifier of a model that was fitted
+        with features is the class prior of each task, so that no responses are needed. A model that
+        was saved keeps the default classifiers alone; give another one again as `classifier`.
         """
         from tiebreak.life.predict import predict
 
-        return predict(self, responses, links, features, classifier)
+        return predict(self, responses, links, features, classifier, constraints)
 
     def update(
         self,
@@ -241,8 +254,9 @@ class Estimator:
         features: Any = None,
         forget: float = 1.0,
         again: bool = False,
+        constraints: Any = None,
     ) -> Self:
-        """Go on with more responses, links and gold, on old tasks and new ones.
+        """Go on with more responses, links, gold and constraints, on old tasks and new ones.
 
         Where responses are kept, this ends where a fit of everything together does that starts
         from here. With `forget` below 1 what workers did counts that much less, update by update;
@@ -255,7 +269,7 @@ class Estimator:
         """
         from tiebreak.life.update import update
 
-        update(self, responses, links, gold, forget, again, features)
+        update(self, responses, links, gold, forget, again, features, constraints)
         return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -298,7 +312,9 @@ class Estimator:
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
         raise AttributeError(message, name=name, obj=self)
 
-    def _read_inputs(self, responses: Any, links: Any, gold: Any, features: Any = None) -> Inputs:
+    def _read_inputs(
+        self, responses: Any, links: Any, gold: Any, features: Any = None, constraints: Any = None
+    ) -> Inputs:
         """Read and check what is to be fitted, as the options of links say."""
         options = self.link_options or ExactLinkOptions()
         return read_and_check_inputs(
@@ -310,6 +326,7 @@ class Estimator:
             soft_links=options.is_soft,
             may_break=options.may_break,
             scale=vars(self).get("scale"),
+            constraints=constraints,
         )
 
     def _publish(
@@ -343,6 +360,13 @@ class Estimator:
             if inputs.given_codes is not None:
                 broken = inputs.given_codes.row[violated(self.labels_.label, inputs.given_codes)]
             self.violations_ = inputs.links.select(broken)
+        self.constraints_ = None if inputs.rules is None else inputs.rules.table
+        if inputs.rules is not None:
+            rules = inputs.rules
+            broken_rules = rules.table.select(rules.broken(self.labels_.label))
+            if self.violations_ is not None:
+                broken_rules = broken_rules + Constraints.from_links(self.violations_)
+            self.violations_ = broken_rules
 
     def _warn_unconverged(self, tol: float) -> None:
         """Say that the fit has not converged, unless the caller asked for the number of sweeps."""

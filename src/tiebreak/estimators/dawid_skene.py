@@ -15,7 +15,7 @@ from tiebreak.estimators.base import (
     require_fitted,
     weight_of_gold,
 )
-from tiebreak.inference import stages
+from tiebreak.inference import calibration, stages
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
 from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
@@ -23,7 +23,7 @@ from tiebreak.inference.known import GoldWeight, Known
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
 from tiebreak.inference.workers.coin import Coins
-from tiebreak.kernels.arrays import majority
+from tiebreak.kernels.arrays import majority, softmax
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import AUTO, check_common
 
@@ -76,14 +76,23 @@ class DawidSkene(Estimator):
     n_threads: int | None = None
 
     def fit(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        constraints: Any = None,
     ) -> Self:
         """Fit to responses and, if given, gold, from the end of another model where one is given.
+
+        Labels keep `constraints`, and probabilities are conditioned on them; they are scaled first
+        by how much errors are shared, as those of the other estimators.
 
         Links cannot be used.
         """
         self._check(links, start)
-        inputs = read_and_check_inputs(responses, None, gold)
+        inputs = read_and_check_inputs(responses, None, gold, constraints=constraints)
         crowd = inputs.responses
         q = None
         if start is not None:
@@ -115,7 +124,16 @@ class DawidSkene(Estimator):
         stopping = Stopping(self.tol, self.max_iter, self.accelerate)
         state = climb(known.on(problem), FitState(q=known.clamp(q)), stopping)
         publishing.publish_state(self, problem, state, inputs)
-        self._publish(inputs, rows.to_tasks(state.q))
+        if inputs.rules is None:
+            publishing.publish_constrained(self, inputs, rows.to_tasks(state.q), None)
+            return state.q
+        # Constraints need probabilities that are not too sure: the design effect.
+        scale = calibration.Calibration().scale(calibration.n_responses(rows.laid))
+        everyone = np.arange(crowd.n_tasks, dtype=np.int32)
+        logs = problem.logs(state.parameters)
+        alone = softmax(calibration.class_scores_of(problem, logs, everyone), scale)
+        of_known = None if rows.gold is None else alone[rows.gold.task]
+        publishing.publish_constrained(self, inputs, known.clamp(alone), of_known)
         return state.q
 
     def _problem(self, rows: Rows, inputs: Inputs) -> Problem:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from tiebreak.errors import OptionError
+from tiebreak.estimators import publishing
 from tiebreak.estimators.base import Estimator, normalise, refuse_links
 from tiebreak.inference.door import Inputs, lay_out, read_and_check_inputs
 from tiebreak.inference.known import Known
@@ -20,7 +23,8 @@ class MajorityVote(Estimator):
     """Take the label most workers gave; a tie goes to the first class.
 
     Probabilities are shares of votes, uniform for a task without votes, [eq:majority]. Known
-    tasks keep their class. Confusions are counted against the shares.
+    tasks keep their class. Confusions are counted against the shares. With constraints shares are
+    those of one more vote, spread evenly, conditioned on the constraints.
 
     Examples
     --------
@@ -33,11 +37,17 @@ class MajorityVote(Estimator):
     n_threads: int | None = None
 
     def fit(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        constraints: Any = None,
     ) -> Self:
-        """Count votes; links cannot be used, and there is nothing to start from."""
+        """Count votes, and keep constraints; links and a start cannot be used."""
         self._check(links, start)
-        self._fit_inputs(read_and_check_inputs(responses, None, gold))
+        self._fit_inputs(read_and_check_inputs(responses, None, gold, constraints=constraints))
         return self
 
     def _check(self, links: Any, start: Any) -> None:
@@ -52,7 +62,8 @@ class MajorityVote(Estimator):
         crowd = inputs.responses
         remote = inputs.remote
         tasks = lay_out(crowd)
-        shares = Known.of(inputs.gold_codes).clamp(majority(tasks, crowd.n_classes))
+        votes = majority(tasks, crowd.n_classes)
+        shares = Known.of(inputs.gold_codes).clamp(votes)
         choose = choose_backend if remote is None else remote.backend
         backend = choose(self.backend, crowd.n_responses, 0)
         sweeper = backend.open(tasks, shares, self.n_threads or default_threads())
@@ -65,5 +76,11 @@ class MajorityVote(Estimator):
         self.converged_ = True
         if remote is None:
             self.ran_on_ = where(backend)
-        self._publish(inputs, shares)
+        said, of_known = shares, None
+        if inputs.rules is not None:  # where all voted alike, the other classes are not impossible
+            n_votes = np.diff(crowd.start)[:, None]
+            smoothed = (votes * n_votes + 1.0 / crowd.n_classes) / (n_votes + 1.0)
+            said = Known.of(inputs.gold_codes).clamp(smoothed)
+            of_known = None if inputs.gold_codes is None else smoothed[inputs.gold_codes.task]
+        publishing.publish_constrained(self, inputs, said, of_known)
         return shares

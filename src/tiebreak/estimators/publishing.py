@@ -7,7 +7,7 @@ chance is no explanation.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import bdtr, rel_entr
@@ -18,12 +18,12 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.scale import note_scale
 from tiebreak.errors import note
-from tiebreak.inference import calibration
+from tiebreak.inference import calibration, stages
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import FitState, Problem
 from tiebreak.inference.door import Inputs
 from tiebreak.inference.stages import Fitted, Scored
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import where
 from tiebreak.kernels.layout import Codes, Floats
 
@@ -89,6 +89,7 @@ def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Score
     found, rows = scored.found, fitted.rows
     publish_state(model, fitted.plain, fitted.state, fitted.inputs)
     model.link_report_ = found.get("link_report_")
+    publish_constraints(model, found)
     model.doubtful_links_ = None
     if rows.implied is not None and "wrong" in found and found["wrong"].any():
         from tiebreak.inference.tasks.coupling.link_errors import suspect_links
@@ -98,8 +99,27 @@ def publish_scored(model: VariationalBayes | Auto, fitted: Fitted, scored: Score
     top = _probability_of(scored.label, scored.q)
     by_task = (rows.to_tasks(each) for each in (scored.q, scored.label, top))
     model._publish(fitted.inputs, *by_task)
-    if found.get("is_decoded"):
+    if found.get("is_decoded") and fitted.inputs.rules is None:
         note_broken(model)
+
+
+def publish_constraints(model: Estimator, found: dict[str, Any]) -> None:
+    """Set what constraints did; None without any."""
+    for name in ("constraint_report_", "doubtful_constraints_", "own_probabilities_"):
+        setattr(model, name, found.get(name))
+
+
+def publish_constrained(
+    model: Estimator, inputs: Inputs, q: Floats, of_known: Floats | None
+) -> None:
+    """Publish class probabilities by task, conditioned on constraints where there are any."""
+    if inputs.rules is None:
+        publish_constraints(model, {})
+        model._publish(inputs, q)
+        return
+    scored = stages.constrain(inputs, None, Scored(q=q, label=likeliest(q)[0]), of_known)
+    publish_constraints(model, scored.found)
+    model._publish(inputs, scored.q, scored.label, _probability_of(scored.label, scored.q))
 
 
 def publish_state(model: Estimator, problem: Problem, state: FitState, inputs: Inputs) -> None:

@@ -117,7 +117,12 @@ class VariationalBayes(BayesEstimator):
     bounds_, n_iter_, converged_
         The bound at the start of the last ascent and after each of its sweeps.
     violations_
-        The links that the labels break, or None without links.
+        The links that the labels break, with constraints these too; None without either.
+    constraint_report_, doubtful_constraints_
+        What constraints did: how they were inferred, whether responses speak for them, how many
+        labels they moved; the soft ones that are more likely wrong than right. None without.
+    own_probabilities_
+        The probabilities before constraints, or None.
     doubtful_links_
         The soft links that are more likely wrong than right, most doubtful first, or None.
     link_report_
@@ -200,9 +205,11 @@ class VariationalBayes(BayesEstimator):
         start: Any = None,
         sequences: Any = None,
         features: Any = None,
+        constraints: Any = None,
     ) -> Self:
         """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
 
+        Labels keep `constraints` (see `Constraints`), and probabilities are conditioned on them.
         The start may have been fitted to other responses: tasks and workers that it has not seen
         start as in a cold fit. `sequences` says which tasks follow each other: `Sequences`, or a
         table of task, sequence, position and text. `features`, of all tasks, train a classifier
@@ -215,8 +222,10 @@ class VariationalBayes(BayesEstimator):
         if given is not None:
             if features is not None:
                 raise OptionError("features-with-sequences")
+            if constraints is not None:
+                raise OptionError("constraints-beside-sequences")
             responses = with_tasks_of(given, responses, self.worker_model)
-        inputs = self._read_inputs(responses, links, gold, features)
+        inputs = self._read_inputs(responses, links, gold, features, constraints)
         if given is not None:
             inputs = with_sequences(inputs, given, self.sequence_options)
         self.worker_model_ = SCALE if inputs.scale is not None else name_of(self.worker_model)

@@ -27,12 +27,19 @@ from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.data.ids import encode
 from tiebreak.data.scale import Scale, ScaleOption, with_scale
-from tiebreak.errors import GoldError, InputError, OptionError, ResponseError, note
+from tiebreak.errors import (
+    ConstraintError,
+    GoldError,
+    InputError,
+    OptionError,
+    ResponseError,
+    note,
+)
 from tiebreak.inference.workers import AnswerCounts
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, Offsets
-from tiebreak.links import Links, OnContradiction
+from tiebreak.links import Constraints, Links, OnContradiction
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes
 from tiebreak.links.table import Asker
@@ -43,6 +50,9 @@ from tiebreak.wording import first_few
 
 if TYPE_CHECKING:
     from tiebreak.inference.sequencing import Placed
+    from tiebreak.inference.tasks.coupling.constrain import ConstraintCodes
+
+MOST_NAMED = 100  # tasks in a note
 
 
 class RemoteTasks(Protocol):
@@ -69,6 +79,7 @@ class Inputs(NamedTuple):
     sequences: Placed | None = None
     features: Features | None = None  # of every task
     scale: Scale | None = None  # of the classes
+    rules: ConstraintCodes | None = None  # constraints, checked
 
     @property
     def link_codes(self) -> LinkCodes | None:
@@ -87,12 +98,16 @@ def read_and_check_inputs(
     may_break: bool = False,
     asker: Asker = "fit",
     scale: ScaleOption = None,
+    constraints: Any = None,
 ) -> Inputs:
     """Read whatever was handed over, translate it into codes, and check it.
 
     Soft links imply nothing for sure: they may contradict each other and gold.
     """
     crowd, pairs, known = _read(responses, links, gold, scale)
+    table = None if constraints is None else tables.read_constraints(constraints)
+    if table is not None and len(table):
+        crowd = with_constrained_tasks(crowd, table)
     if known is not None and not len(known):
         known = None
     crowd, known, found = with_scale(scale, crowd, known)
@@ -107,7 +122,8 @@ def read_and_check_inputs(
         note("one-class", label=crowd.classes[0])
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
     if pairs is None or not len(pairs):
-        return Inputs(crowd, pairs, known, None, gold_codes, None, features=features, scale=found)
+        inputs = Inputs(crowd, pairs, known, None, gold_codes, None, features=features, scale=found)
+        return inputs if table is None else inputs._replace(rules=rules_of(inputs, table))
     given_codes = pairs.on(crowd.tasks)
     firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
     implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
@@ -123,9 +139,10 @@ def read_and_check_inputs(
             may_break=may_break,
             asker=asker,
         )
-    return Inputs(
+    inputs = Inputs(
         crowd, pairs, known, given_codes, gold_codes, implied, features=features, scale=found
     )
+    return inputs if table is None else inputs._replace(rules=rules_of(inputs, table))
 
 
 def _read(
@@ -139,6 +156,35 @@ def _read(
     if not isinstance(links, Links | None):
         links = tables.read_links(links)
     return responses, links, gold
+
+
+def with_constrained_tasks(crowd: Responses, table: Constraints) -> Responses:
+    """Add tasks that only constraints name: they are inferred from these."""
+    named = table.used_tasks()
+    unknown = np.flatnonzero(crowd.tasks.codes(named) < 0)
+    if not len(unknown):
+        return crowd
+    shown = {"n": len(unknown), "tasks": list(named.take(unknown[:MOST_NAMED]))}
+    if len(unknown) == len(named):
+        raise ConstraintError("constraints-name-no-task", **shown)
+    note("constraints-add-tasks", **shown)
+    return crowd.with_tasks(named.take(unknown))
+
+
+def rules_of(inputs: Inputs, table: Constraints) -> ConstraintCodes | None:
+    """Return constraints in the codes of the responses; refuse those that cannot all hold."""
+    if not len(table):
+        return None
+    from tiebreak.inference.tasks.coupling import conflict
+    from tiebreak.inference.tasks.coupling.constrain import ConstraintCodes
+
+    crowd = inputs.responses
+    literals = table.on(crowd.tasks, crowd.classes, is_ordered=crowd.is_class_ordered)
+    implied = inputs.implied if crowd.n_classes > 1 else None
+    given = crowd.n_tasks, crowd.n_classes, inputs.gold_codes, implied
+    rules = ConstraintCodes(table, literals, *given)
+    conflict.check(rules, crowd.tasks, crowd.classes, inputs.links)
+    return rules
 
 
 def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
@@ -292,8 +338,8 @@ def rows_of(inputs: Inputs, start: Floats | None = None, *, alone: bool = False)
     crowd, gold = inputs.responses, inputs.gold_codes
     implied = inputs.implied if crowd.n_classes > 1 else None
     tasks = lay_out(crowd)
-    is_small = tasks.n_tasks < LEAST_TASKS
-    if alone or is_small or tasks.weight is not None or inputs.remote is not None:
+    alone |= tasks.n_tasks < LEAST_TASKS or inputs.rules is not None
+    if alone or tasks.weight is not None or inputs.remote is not None:
         return Rows(tasks, gold=gold, implied=implied)
     single = np.zeros(crowd.n_tasks, dtype=bool)
     if inputs.link_codes is not None:

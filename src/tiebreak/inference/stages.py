@@ -121,7 +121,10 @@ def fit(
         problem, state, found["from_gold"] = fit_gold(plain, state, known, start, options)
     fitted = Fitted(inputs, rows, plain, parameters, problem, known, state)
     scored = calibrate(fitted, options, found)
-    return fitted, decode(problem, state.parameters, scored, options.links)
+    scored = decode(problem, state.parameters, scored, options.links)
+    has_both = inputs.rules is not None and rows.gold is not None
+    of_known = _of_known(fitted, options) if has_both else None
+    return fitted, constrain(inputs, problem, scored, of_known)
 
 
 def fit_plain(
@@ -248,6 +251,15 @@ def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Sco
     return Scored(q=q, label=label, memory=memory, found={**found, "calibration_": chosen})
 
 
+def _of_known(fitted: Fitted, options: FitOptions) -> Floats:
+    """Return what plain VB, which has seen no label, says of known rows, (n_gold, n_classes)."""
+    gold, plain = fitted.rows.gold, fitted.plain
+    assert gold is not None
+    scores = calibration.class_scores_of(plain, plain.logs(fitted.plain_parameters), gold.task)
+    scale = calibration.Calibration(options.calibration.dependence)
+    return softmax(scores, scale.scale(calibration.n_responses(plain.rows, gold.task)))
+
+
 def _evidence(fitted: Fitted, options: FitOptions) -> Evidence | None:
     """Trust gold and hard links; take soft ones at the error rate that is stated or was found."""
     implied, tasks = fitted.rows.implied, fitted.problem.tasks
@@ -287,6 +299,32 @@ def decode(
         rates=None if tasks.errors is None else parameters[1],
         is_decoded=decoded is not None,
     )
+
+
+def constrain(
+    inputs: Inputs, problem: Problem | None, scored: Scored, of_known: Floats | None
+) -> Scored:
+    """Condition on constraints: see `coupling.constrain`. Rows are tasks where there are any.
+
+    `of_known` has the probabilities of known tasks as they are without knowing.
+    """
+    if inputs.rules is None:
+        return scored
+    from tiebreak.inference.tasks.coupling import constrain as stage
+
+    tasks = None if problem is None else problem.tasks
+    if inputs.link_codes is not None and not isinstance(tasks, Linked):
+        raise OptionError("constraints-need-exact-links")
+    linked = tasks if isinstance(tasks, Linked) else None
+    q, label, found = stage.constrain(
+        inputs.rules,
+        scored.q,
+        scored.label,
+        linked=linked,
+        joint=None if linked is None else scored.memory,
+        of_known=of_known,
+    )
+    return replace(scored, q=q, label=label).adding(**found)
 
 
 def joint_labels(tasks: Linked, joint: Any, options: LinkOptions) -> Codes | None:

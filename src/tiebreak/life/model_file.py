@@ -27,7 +27,8 @@ from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.life.records import Recorder, decoded
 from tiebreak.life.update import drop_responses, require_keep
-from tiebreak.links import Links
+from tiebreak.links import Constraints, Links
+from tiebreak.links.constraints import require_rule
 from tiebreak.options import check_common
 from tiebreak.tables import array_folder
 from tiebreak.tables.array_folder import FolderContent, Kind
@@ -179,6 +180,7 @@ def summary(model: Estimator) -> dict[str, Any]:
         "workers": crowd.n_workers,
         "classes": [str(name) for name in crowd.classes],
         "links": 0 if model.links_ is None else len(model.links_),
+        "constraints": 0 if model.constraints_ is None else len(model.constraints_),
         "gold": 0 if model.gold_ is None else len(model.gold_),
         "worker_model": getattr(model, "worker_model_", None),
         "scale": None if model.scale_ is None else list(model.scale_.levels),
@@ -267,7 +269,12 @@ def _check(model: Any) -> None:
         own, theirs = getattr(model, f"{name}_"), getattr(crowd, name)
         if own is not theirs and own != theirs:
             raise ValueError(f"{name}_ are not those of its responses")
-    for name, kind in (("gold_", Gold), ("links_", Links), ("labels_", Labels)):
+    for name, kind in (
+        ("gold_", Gold),
+        ("links_", Links),
+        ("constraints_", Constraints),
+        ("labels_", Labels),
+    ):
         if not isinstance(getattr(model, name), kind | None):
             raise ValueError(f"{name} is no {kind.__name__}")
     if model.gold_ is not None:
@@ -276,9 +283,18 @@ def _check(model: Any) -> None:
     doubtful = has("doubtful_links_")
     if doubtful is not None:
         _floats("probability of doubtful links", doubtful.probability, len(doubtful.links))
-    for links in (model.links_, model.violations_, None if doubtful is None else doubtful.links):
-        if links is not None:
+    unsure = has("doubtful_constraints_")
+    if unsure is not None:
+        _floats("probability of constraints", unsure.probability, len(unsure.constraints))
+    tables = (None if each is None else each.links for each in (doubtful,))
+    rules = (None if each is None else each.constraints for each in (unsure,))
+    for links in (model.links_, model.violations_, model.constraints_, *tables, *rules):
+        if isinstance(links, Constraints):
+            _check_constraints(links)
+        elif links is not None:
             _check_links(links)
+    if model.own_probabilities_ is not None:
+        _floats("own_probabilities_", model.own_probabilities_, n_tasks, n_classes)
     _floats("probabilities_", model.probabilities_, n_tasks, n_classes)
     _floats("confusion_", model.confusion_, n_workers, n_classes, n_classes)
     _floats("class_prior_", model.class_prior_, n_classes)
@@ -348,6 +364,23 @@ def _check(model: Any) -> None:
         for name in ("confusion", "confusion_square"):
             _floats(name, getattr(moments, name), n_workers, n_classes, n_classes)
         _floats("class_prior", moments.class_prior, n_classes)
+
+
+def _check_constraints(table: Constraints) -> None:
+    n, start = len(table.rule), table.start
+    _codes("start of constraints", start, n + 1, len(table.task) + 1)
+    if start[0] != 0 or start[-1] != len(table.task) or (np.diff(start) < 1).any():
+        raise ValueError("the literals of constraints do not fit them")
+    _codes("rule of constraints", table.rule, n, len(table.rules))
+    _codes("row of constraints", table.row, n)
+    _codes("task of constraints", table.task, len(table.task), len(table.tasks), first=-1)
+    _codes("labels of constraints", table.labels, len(table.task), len(table.sets), first=-1)
+    if table.weight is not None:
+        _floats("the weight of constraints", table.weight, n, finite=False)
+    if table.who is not None:
+        _codes("who of constraints", table.who, n, len(table.sources or ()), first=-1)
+    for rule in table.rules:
+        require_rule(rule)
 
 
 def _check_links(links: Links) -> None:

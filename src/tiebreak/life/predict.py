@@ -24,8 +24,8 @@ from tiebreak.inference import calibration, dirichlet
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import Problem
 from tiebreak.inference.dirichlet import FIXED, ClassPrior
-from tiebreak.inference.door import require_memory
-from tiebreak.inference.stages import joint_labels
+from tiebreak.inference.door import Inputs, require_memory, rules_of, with_constrained_tasks
+from tiebreak.inference.stages import Scored, constrain, joint_labels
 from tiebreak.inference.tasks import Independent, Parameters, with_log_prior
 from tiebreak.inference.tasks.classifier import raised
 from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
@@ -38,7 +38,7 @@ from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, total_weights
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.life import messages  # noqa: F401  # registered
-from tiebreak.links import Links
+from tiebreak.links import Constraints, Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
@@ -125,8 +125,14 @@ def predict(
     links: Any = None,
     features: Any = None,
     classifier: Any = None,
+    constraints: Any = None,
 ) -> Labels:
     """Label the tasks of these responses or features, by workers and classifier as known."""
+    if constraints is not None:
+        if links is not None:
+            raise OptionError("constraints-beside-links")
+        alone = predict(model, responses, None, features, classifier)
+        return _constrained(model, alone, tables.read_constraints(constraints))
     _require_fitted(model)
     if responses is None and features is None:
         raise OptionError("nothing-to-predict")
@@ -180,6 +186,36 @@ def _labels(
     values = None if model.scale_ is None else model.scale_.values
     given = crowd.tasks, model.classes_, q
     return Labels.from_probabilities(*given, label=label, top=top, frame=crowd.frame, values=values)
+
+
+def _constrained(model: Estimator, labels: Labels, table: Constraints) -> Labels:
+    """Condition labels on constraints, which may name tasks of the model too: these keep gold."""
+    code = model.tasks_.codes(table.used_tasks())
+    old = np.unique(code[(code != MISSING) & (labels.tasks.codes(table.used_tasks()) == MISSING)])
+    said = model.probabilities_ if model.own_probabilities_ is None else model.own_probabilities_
+    assert labels.probabilities is not None  # as predict leaves them
+    q = np.concatenate([labels.probabilities, said[old]])
+    n = len(labels)
+    tasks = labels.tasks.merge(model.tasks_.take(old))
+    gold = None
+    if model.gold_ is not None and len(old):
+        gold = model.gold_.on(model.tasks_, model.classes_).among(old.astype(np.int32))
+        gold = gold._replace(task=(gold.task + n).astype(np.int32))
+    start, code = np.zeros(len(tasks) + 1, np.int64), np.empty(0, np.int32)
+    is_ordered = model.responses_.is_class_ordered
+    crowd = Responses(
+        start, code, tasks, model.workers_, model.classes_, is_class_ordered=is_ordered
+    )
+    crowd = with_constrained_tasks(crowd, table)
+    more = np.tile(np.asarray(model.class_prior_), (crowd.n_tasks - len(q), 1))
+    q = np.concatenate([q, more])
+    inputs = Inputs(crowd, None, None, None, gold, None)
+    inputs = inputs._replace(rules=rules_of(inputs, table))
+    scored = Scored(q=q, label=np.concatenate([labels.label, likeliest(q[n:])[0]]))
+    scored = constrain(inputs, None, scored, None)
+    return Labels.from_probabilities(
+        labels.tasks, model.classes_, scored.q[:n], label=scored.label[:n], frame=labels.frame
+    )
 
 
 def ready_to_send(model: Estimator) -> Estimator:

@@ -33,14 +33,15 @@ from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, ErrorRa
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.life.update import Carried
-from tiebreak.links import Links
+from tiebreak.links import Constraints, Links
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions, SequenceOptions
 from tiebreak.wording import Source
 
 RECORDS: dict[str, type[Any]] = {
     each.__name__: each
     for each in (
-        *(Responses, Runs, WorkerRuns, Links, Gold, Labels, Scores, Scale, Sequences, Spans),
+        *(Responses, Runs, WorkerRuns, Links, Constraints, Gold, Labels, Scores, Scale),
+        *(Sequences, Spans),
         *(ExactLinkOptions, MeanFieldOptions, SequenceOptions),
         *(Calibration, LinkReport, DoubtfulLinks, ErrorRate),
         *(FitState, CrowdModel, Carried, ClassPrior),
@@ -50,6 +51,8 @@ HOMES = {  # of records that few models hold: loaded when one is met
     "Candidate": "tiebreak.inference.sequencing",
     "ClassifierGain": "tiebreak.inference.tasks.classifier",
     "ClassifierPrior": "tiebreak.inference.tasks.classifier",
+    "ConstraintReport": "tiebreak.inference.tasks.coupling.constrain",
+    "DoubtfulConstraints": "tiebreak.inference.tasks.coupling.constrain",
     "FromVote": "tiebreak.estimators.committee",
     "GridPoint": "tiebreak.inference.tasks.mean_field",
     "GoldStage": "tiebreak.estimators.gold_stage",

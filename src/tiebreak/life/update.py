@@ -31,7 +31,7 @@ from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Offsets, weights_or_ones
 from tiebreak.life import messages  # noqa: F401  # registered
-from tiebreak.links import Links
+from tiebreak.links import Constraints, Links
 from tiebreak.options import require_word
 from tiebreak.wording import Source
 
@@ -66,6 +66,7 @@ def update(
     forget: float = 1.0,
     again: bool = False,
     features: Any = None,
+    constraints: Any = None,
 ) -> None:
     """Let a model go on in its place; where that fails it stays as it was."""
     from tiebreak.estimators.variational_bayes import VariationalBayes
@@ -78,10 +79,13 @@ def update(
     if model.scale_ is not None:
         new = None if new is None else model.scale_.on(new)
         known = None if known is None else model.scale_.on_gold(known)
+    rules = None if constraints is None else tables.read_constraints(constraints)
     keeps_counts = model._carried is not None or forget < 1.0
     has_features = model.classifier_weight_ is not None
     if has_features != (features is not None) or (has_features and keeps_counts):
         raise OptionError("features-not-updated", has_features=has_features)
+    if keeps_counts and (rules is not None or model.constraints_ is not None):
+        raise OptionError("constraints-need-responses")
     batches = model._batches
     if new is not None:
         before = batches_of(model)
@@ -94,7 +98,7 @@ def update(
         else:
             batches = (*before, batch)
     if not keeps_counts:
-        made = _fit_all(model, new, pairs, known, features)
+        made = _fit_all(model, new, pairs, known, features, rules)
     elif isinstance(model, VariationalBayes):
         made = _fit_touched(model, new, pairs, known, forget)
     else:
@@ -111,6 +115,7 @@ def _fit_all(
     links: Links | None,
     gold: Gold | None,
     features: Any = None,
+    rules: Constraints | None = None,
 ) -> Estimator:
     """Fit everything together, from where the model is."""
     from tiebreak.estimators.majority_vote import MajorityVote
@@ -120,11 +125,14 @@ def _fit_all(
     pairs = model.links_ if links is None else links
     if links is not None and model.links_ is not None:
         pairs = model.links_ + links
+    if rules is not None and model.constraints_ is not None:
+        rules = model.constraints_ + rules
     given: dict[str, Any] = {"links": pairs, "gold": _join_gold(model.gold_, gold)}
     if vars(model).get("sequences_") is not None:
         given["sequences"] = model.sequences_
     if features is not None:
         given["features"] = features
+    given["constraints"] = model.constraints_ if rules is None else rules
     made = copy.copy(model)
     if isinstance(model, MajorityVote):
         return made.fit(crowd, **given)

@@ -149,6 +149,77 @@ MESSAGES: dict[str, Message] = {
         "follow from known ones",
         asker,
     ),
+    # constraints
+    "constraint-odd-none": "none must be 'learn' or a number, 0 or more; got {value!r}.",
+    "constraint-two-nones": "none is given twice: {values}. Give it once.",
+    "constraint-odd-rule": "{rule!r} is no rule. Write 'exactly one', 'at most 2', 'at least one' "
+    "or 'all or none', or counts such as '0-1' or [0, 1, 3].",
+    "constraint-no-label": "The rule {rule!r} names no label. Write it behind, as 'at most one "
+    "cat', or give label=.",
+    "constraint-odd-record": lambda where, record: (
+        f"{where} is no constraint: {str(record)[:200]}\n"
+        'Write one of {"tasks": [...], "label": "1", "count": "0-1"}, {"if": {task: label}, '
+        '"then": {task: label}}, {"task": "x", "labels": [...]}, {"task": "x", "not": [...]}, '
+        '{"order": ["a", "b"]}, {"same": [...]}, {"different": [...]}, '
+        '{"label": "x", "rate": [low, high]}.'
+    ),
+    "constraint-odd-weight": "{where}: the weight {weight!r} is not a number above 0. It is the "
+    "log-odds that the constraint is right; leave it out where it holds for sure.",
+    "constraint-empty": "{where} has no {what}. Fill it in or remove the row.",
+    "constraint-unequal": lambda name, what, where: (
+        f"The rows of constraint {name!r} differ in {what} ({' and '.join(where)}). "
+        "Give all of them the same."
+    ),
+    "constraint-task-twice": lambda task, where: (
+        f"Task {task!r} is twice in one constraint ({' and '.join(where)}). Remove one."
+    ),
+    "constraint-count": lambda n, rule, where: (
+        f"{where}: no count of {counted(n, 'task')} keeps {rule!r}. Correct the count or the tasks."
+    ),
+    "constraint-unknown-label": lambda label, where, classes, meant: (
+        f"{where}: {label!r} is no class of the responses, which are "
+        f"{_few([repr(each) for each in classes])}."
+        f"{f' Did you mean {meant!r}?' if meant else ''}\n"
+        "Correct it, or name all classes with classes=."
+    ),
+    "constraint-no-order": "{where}: an order of tasks needs an order of classes. Give "
+    "Constraints.order(…, classes=[lowest, …, highest]).",
+    "constraint-rate": "{where}: the rate of {label!r} cannot be reached: the other constraints "
+    "and known labels allow {nearest:.4g} at the nearest.",
+    "constraints-contradict": lambda chain, **_: (
+        "The constraints contradict each other: "
+        f"{'; '.join(f'{text} ({where})' for text, where in chain)}.\n"
+        "Remove or correct one of them, or give it a weight: soft constraints may be broken."
+    ),
+    "constraints-name-no-task": lambda n, tasks: (
+        f"None of the {counted(n, 'task')} of the constraints is among the responses, such as "
+        f"{_few([repr(each) for each in tasks])}. Check the ids."
+    ),
+    "constraints-add-tasks": lambda n, tasks: (
+        f"{counted(n, 'task')} of constraints {agreeing(n, 'have')} no response: inferred from the "
+        f"constraints alone ({_few([repr(each) for each in tasks])})."
+    ),
+    "constraints-name-classes": lambda n: (
+        f"{counted(n, 'group')} of one task with 'exactly': its class follows from the rule."
+    ),
+    "constraints-against-responses": (
+        "The responses speak against the constraints: evidence {evidence:,.1f} nats for "
+        "{n:,} constraints, where true ones have more than 0. Check that they are about these "
+        "tasks."
+    ),
+    "constraints-broken": lambda n: (
+        f"{counted(n, 'constraint')} {agreeing(n, 'are')} broken: no joint labelling was found "
+        "in time."
+    ),
+    "constraints-need-exact-links": "Constraints need links that are inferred exactly: leave "
+    "link_options out, or give ExactLinkOptions.",
+    "constraints-need-responses": "Constraints need responses, and this model keeps counts in "
+    "their place. Save it with keep='responses'.",
+    "constraints-beside-links": "predict takes links or constraints, not both. Write the links "
+    "as constraints: Constraints.from_links(links).",
+    "constraints-beside-sequences": "Constraints and sequences cannot be used together yet.",
+    "no-constraints": "{what} cannot use constraints. Fit VariationalBayes, Auto, DawidSkene or "
+    "MajorityVote on one machine.",
     "known-leave-no-choice": lambda tasks, asker: _known(
         f"leave no choice of classes that keeps apart what is cannot-linked: {_few(tasks)}", asker
     ),

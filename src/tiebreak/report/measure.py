@@ -711,6 +711,9 @@ def _links(subject: Subject) -> Found | None:
     if links is None or not len(links):
         return None
     broken, doubtful = model.violations_, model.doubtful_links_
+    if not isinstance(broken, Links | None):  # constraints too
+        codes = links.on(model.tasks_)
+        broken = links.select(codes.row[link_graph.violated(model.labels_.label, codes)])
     report = getattr(model, "link_report_", None)
     groups = getattr(model, "uncertain_groups_", [])
     rates = list((getattr(model, "link_errors_", None) or {}).items())

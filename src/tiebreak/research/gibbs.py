@@ -170,7 +170,13 @@ class GibbsSampler(Estimator):
         self.random_state = random_state
 
     def fit(
-        self, responses: Any, *, links: Any = None, gold: Any = None, start: Any = None
+        self,
+        responses: Any,
+        *,
+        links: Any = None,
+        gold: Any = None,
+        start: Any = None,
+        constraints: Any = None,
     ) -> Self:
         """Draw; chains begin at draws from the votes, or from the end of a fitted model."""
         check_common(self.get_params())
@@ -178,6 +184,8 @@ class GibbsSampler(Estimator):
             raise OptionError("gibbs-link-options", given=self.link_options)
         if isinstance(self.link_error, str):
             raise OptionError("gibbs-learnt-links")
+        if constraints is not None:
+            raise OptionError("no-constraints", what=type(self).__name__)
         inputs = self._read_inputs(responses, links, gold)
         seeds = np.random.SeedSequence(self.random_state or 0).spawn(self.n_chains + 1)
         graph = _graph(inputs, self.link_error, np.random.default_rng(seeds[0]))

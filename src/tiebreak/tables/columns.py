@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tiebreak.data.labels import SCORES
-from tiebreak.errors import GoldError, InputError, LinkError, OptionError, ResponseError, note
+from tiebreak.errors import (
+    ConstraintError,
+    GoldError,
+    InputError,
+    LinkError,
+    OptionError,
+    ResponseError,
+    note,
+)
 from tiebreak.tables.table import Table
 
 LOOKED_AT = 200_000  # rows, where two columns are compared
@@ -164,6 +172,18 @@ SEQUENCES = Schema(
             position=_words("index order offset"),
             text=TEXT.others | {"word", "tokentext"},
         ),
+    ),
+)
+GROUPS = Schema(
+    "groups", ConstraintError, (TASK, Role("group", _with_ids("mention cluster record block set")))
+)
+CONSTRAINTS = Schema(
+    "constraints",
+    ConstraintError,
+    (
+        Role("constraint", _with_ids("rule group")),
+        *(TASK, LABEL, Role("count", _words("counts how"))),
+        *_optional("weight", "who", who=_words("source by")),
     ),
 )
 LABELS = Schema("labels", InputError, (TASK, LABEL, *_optional("probability", *SCORES)))

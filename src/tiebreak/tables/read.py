@@ -15,9 +15,11 @@ from tiebreak.data.labels import SCORES, Labels, Scores
 from tiebreak.data.scale import with_scale
 from tiebreak.data.sequences import Sequences
 from tiebreak.errors import GoldError, InputError, OptionError, note
-from tiebreak.links import Links, Sampling
+from tiebreak.links import Constraints, Links, Sampling
+from tiebreak.links.constraints import of_columns
 from tiebreak.tables import columns as schemas
 from tiebreak.tables.columns import Schema, find_columns, positions_of
+from tiebreak.tables.json_stream import json_records, line_of_record
 from tiebreak.tables.options import ReadingOptions, takes_read_options
 from tiebreak.tables.plain import KeepText, Opened, chained_table, open_source
 from tiebreak.tables.probabilities import (
@@ -28,7 +30,16 @@ from tiebreak.tables.probabilities import (
     read_soft_votes,
 )
 from tiebreak.tables.responses import read_rows, read_table
-from tiebreak.tables.source import FORMATS, is_file, is_packed, located, names_several
+from tiebreak.tables.source import (
+    FORMATS,
+    Content,
+    RecordPlace,
+    format_of,
+    is_file,
+    is_packed,
+    located,
+    names_several,
+)
 from tiebreak.tables.table import (
     Table,
     is_column,
@@ -38,6 +49,7 @@ from tiebreak.tables.table import (
     to_arrow,
 )
 from tiebreak.tables.wide import found_wide, has_gaps, matrix_table, to_long
+from tiebreak.wording import Source
 
 Read = TypeVar("Read")
 
@@ -336,6 +348,38 @@ def read_links(
         frame=table.frame,
         source=table.source,
     )
+
+
+def read_constraints(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> Constraints:
+    """Read rules about how many of some statements about tasks hold.
+
+    A JSON file has one constraint per object: docs/constraints.md lists them. A table has columns
+    constraint, task, label, count, and optionally weight and who; one row per literal.
+
+    Examples
+    --------
+    >>> read_constraints([{"tasks": ["a", "b"], "label": "cat", "count": "0-1"}])
+    Constraints(1 constraint, 2 tasks)
+    """
+    if isinstance(source, Constraints):
+        return source
+    if isinstance(source, list | tuple) and all(isinstance(each, Mapping) for each in source):
+        return Constraints.from_records(source)
+    content = located(source) if is_file(source) else source
+    if isinstance(content, Content) and format_of(content, format) == "jsonl":
+        name, data = content.name, content.data
+        places = Source(name, lambda row: RecordPlace(name, "line", line_of_record(data, row)))
+        return Constraints.from_records(json_records(data, name), places)
+    table, found = load_table(content, schemas.CONSTRAINTS, columns, format)
+    return of_columns(found, table.source)
+
+
+def read_groups(source: Any) -> tuple[list[Column], Source]:
+    """Read columns task and group, and where each row stands."""
+    table, found = load_table(source, schemas.GROUPS, None, None)
+    return list(found.values()), table.source
 
 
 def read_gold(
