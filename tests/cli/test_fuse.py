@@ -171,7 +171,7 @@ def test_the_summary_as_json_says_the_same(run: Run, crowd: simulate.Crowd) -> N
         "method": "auto", "responses": 240, "tasks": 60, "workers": 8, "classes": 3, "gold": 60,
         "size": "240 responses, 60 tasks, 8 workers",
         "links": 0, "links_broken": None, "link_strength": None, "links_doubtful": None,
-        "link_components": None, "calibration": None, "features": None,
+        "link_components": None, "calibration": None, "features": None, "constraints": None,
         "worker_model": None, "members": [each._asdict() for each in model.members_],
         "from_vote": {"n_differ": 0, "of": 60, "expected_right": 0.0},
         "ran_on": "processor", "sweeps": model.n_iter_, "converged": True,

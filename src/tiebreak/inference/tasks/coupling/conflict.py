@@ -123,7 +123,7 @@ def smallest_conflict(items: Sequence[Item], n_nodes: int, n_classes: int) -> li
     >>> both = Count([0, 1], np.repeat(one, 2, axis=0), np.array([-np.inf, 0.0, -np.inf]))
     >>> sure = [Count([i], one, np.array([-np.inf, 0.0])) for i in (0, 1)]
     >>> smallest_conflict([Item(each, RULE, 0) for each in (both, *sure)], 2, 2)
-    [1, 2, 0]
+    [2, 1, 0]
     """
     factors = [item.factor for item in items]
     chain = propagate(factors, n_nodes, n_classes)
