@@ -55,11 +55,7 @@ def at_once(table: pa.Table) -> Responses:
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 class TestParquet:
     @pytest.mark.parametrize("use_dictionary", [True, False])
-    @pytest.mark.parametrize("short", [0, 10**9])  # never, or always by the file's dictionary
-    def test_text_is_read_as_at_once(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use_dictionary: bool, short: int
-    ) -> None:
-        monkeypatch.setattr(plain, "SHORT", short)
+    def test_text_is_read_as_at_once(self, tmp_path: Path, use_dictionary: bool) -> None:
         table = table_of()
         path = write(tmp_path / "r.parquet", table, use_dictionary=use_dictionary)
         assert all_of(read_responses(path)) == all_of(at_once(table))

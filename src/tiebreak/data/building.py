@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -24,7 +25,7 @@ REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")
 IDS = ("task", "worker", "label")
 CODED = (*IDS, "order", "group")
 SHOWN = 3  # rows named in a message
-TOGETHER = 1 << 24  # rows whose codes are settled at a time
+TOGETHER = 1 << 22  # names of batches that wait to be told apart
 
 
 class Builder:
@@ -41,8 +42,8 @@ class Builder:
         require_word("repeats", repeats, REPEATS)
         self._repeats: Repeats = repeats
         self._source = source
-        self._encoders = {role: Encoder() for role in CODED}
-        self._recent: list[dict[str, Any]] = []  # arrays by role, in codes yet to be settled
+        self._encoders = defaultdict[str, Encoder](Encoder)  # by role
+        self._recent: list[dict[str, Floats]] = []  # numbers by role, of rows yet to be settled
         self._n_recent = 0
         self._n_settled = 0
         self._n_empty = 0
@@ -72,12 +73,12 @@ class Builder:
         """
         columns = dict(zip(CODED, (task, worker, label, order, group), strict=True))
         wanted = [role for role, column in columns.items() if column is not None]
-        rows: dict[str, Any] = {}
+        n_rows = dict.fromkeys(wanted, 0)
 
         def encode_column(i: int) -> None:
             role = wanted[i]
             try:
-                rows[role] = self._encoders[role].add(columns[role])
+                n_rows[role] = self._encoders[role].add(columns[role])
             except InputError:
                 raise
             except (TypeError, ValueError) as error:
@@ -85,16 +86,14 @@ class Builder:
 
         is_large = hasattr(task, "__len__") and len(task) >= COMPILED_ROWS
         for_each(encode_column, len(wanted), default_threads() if is_large else 1)
-        n_rows = len(rows["task"])
-        check_lengths([rows[role] for role in IDS])
+        check_lengths([n_rows[role] for role in IDS])
         if weight is not None:
-            check_length(weight, n_rows)
-            rows["weight"] = weight
-        if confidence is not None:
-            rows["confidence"] = confidence
-        self._recent.append(rows)
-        self._n_recent += n_rows
-        if self._n_recent >= max(TOGETHER, 2 * max(map(len, self._encoders.values()))):
+            check_length(weight, n_rows["task"])
+        numbers = {"weight": weight, "confidence": confidence}
+        self._recent.append({role: each for role, each in numbers.items() if each is not None})
+        self._n_recent += n_rows["task"]
+        each = self._encoders.values()
+        if sum(e.n_waiting for e in each) >= max(TOGETHER, 2 * sum(map(len, each))):
             self._settle()
 
     def names(self) -> Iterator[Ids]:
@@ -116,7 +115,7 @@ class Builder:
         task_names, workers, class_names = self.names()
         orders = self._encoders["order"].names()
         groups = self._encoders["group"].names()
-        self._encoders = {role: Encoder() for role in CODED}  # the tables of ids may be large
+        self._encoders.clear()  # the tables of ids may be large
         if tasks is not None:
             task_names = task_names.merge(encode(tasks)[1])
         if classes is not None:
@@ -169,14 +168,13 @@ class Builder:
 
     def _settle(self) -> None:
         """Make one part of the recent rows, in final codes: many small ones leave holes."""
+        import pyarrow as pa
+
         if not self._recent:
             return
         recent, self._recent = self._recent, []
         rows = {role: np.concatenate([each[role] for each in recent]) for role in recent[0]}
-        for role, encoder in self._encoders.items():
-            final = encoder.settle()
-            if final is not None:
-                rows[role] = final[rows[role]]
+        rows |= {role: each.settle() for role, each in self._encoders.items()}
         for role in ("task", "worker"):
             missing = np.flatnonzero(rows[role] == MISSING)
             if len(missing):
@@ -189,14 +187,11 @@ class Builder:
         if n_empty:
             self._n_empty += n_empty
             rows = {role: each[has_label] for role, each in rows.items()}
-        # Codes wait in 16 and 8 bits where these can hold them; sorting makes one code of both.
         task, worker, label = (rows.pop(role) for role in IDS)
-        if len(self._encoders["worker"]) <= 1 << 16:
-            worker = worker.astype(np.uint16)
-        if len(self._encoders["label"]) <= 1 << 8:
-            label = label.astype(np.uint8)
+        task = task.astype(np.int32, copy=False)  # the others as narrow as they come
         self._parts.append(ResponseRows(task, worker, label))
         self._extras.append(rows)
+        pa.default_memory_pool().release_unused()  # what encoding took
 
 
 def read_weights(column: Column, source: Source, first_row: int) -> Floats:

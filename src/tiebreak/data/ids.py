@@ -177,17 +177,18 @@ def span(names: Ids) -> tuple[Any, Any] | None:
 class Encoder:
     """Codes columns batch by batch; the same id has the same code in every batch.
 
-    Arrow encodes each batch apart and keeps no table between calls. So codes count on from batch
-    to batch, until `settle` encodes the dictionaries of all together, those settled before first:
+    Arrow encodes each batch apart and keeps no table between calls. So batches wait, each in codes
+    of names of its own, until `settle` encodes the names of all, those settled before first:
 
-        batch     b a b    c b      dictionaries    b a | c b
-        given     0 1 0    2 3      final           0 1   2 0
+        batch      b a b    c b      names    b a | c b
+        waiting    0 1 0    0 1      final    0 1   2 0
     """
 
     def __init__(self) -> None:
+        self.n_waiting = 0  # names
         self._settled: pa.Array | None = None
-        self._recent: list[pa.Array] = []  # dictionaries since
-        self._n_recent = 0
+        self._waiting: list[tuple[Codes, pa.Array]] = []
+        self._is_distinct = True  # in each batch; the caller's own dictionaries may not be
         self._kind: pa.DataType | None = None  # of the first batch; numbers are widened
 
     def __len__(self) -> int:
@@ -198,59 +199,56 @@ class Encoder:
         """Return the ids that are settled, by code."""
         return Ids(() if self._settled is None else self._settled)
 
-    def add(self, column: Column) -> Codes:
-        """Return codes of a batch, -1 where a value is missing: final once `settle` was called."""
+    def add(self, column: Column) -> int:
+        """Take a batch; return how many rows it has."""
         import pyarrow as pa
 
-        values = arrow(column)
-        if pa.types.is_null(values.type):
-            return np.full(len(values), MISSING, dtype=np.int32)
-        if not pa.types.is_dictionary(values.type):
-            return self._count_on(values.dictionary_encode())
-        # Of the column's own dictionary, what its rows use, in order of first appearance.
-        used = values.indices.unique().drop_null()
-        code_of = np.full(len(values.dictionary) + 1, MISSING, dtype=np.int32)  # one for nothing
-        code_of[used] = self._count_on(values.dictionary.take(used).dictionary_encode())
-        return np.asarray(code_of[values.indices.fill_null(MISSING)])
-
-    def _count_on(self, encoded: pa.DictionaryArray) -> Codes:
-        codes = np.asarray(encoded.indices.fill_null(MISSING), dtype=np.int32)
-        if self._n_recent:
-            codes = np.where(codes == MISSING, np.int32(MISSING), codes + np.int32(self._n_recent))
-        names = encoded.dictionary
+        given = arrow(column)
+        is_coded = pa.types.is_dictionary(given.type)
+        values = given if is_coded else given.dictionary_encode()
+        codes, names = np.asarray(values.indices.fill_null(MISSING)), values.dictionary
+        if is_coded:  # what its rows use, in order of first appearance
+            self._is_distinct = False
+            used = np.asarray(values.indices.unique().drop_null())
+            if not np.array_equal(used, np.arange(len(names))):
+                code_of = np.full(len(names) + 1, MISSING, dtype=np.int32)  # one for nothing
+                code_of[used] = np.arange(len(used), dtype=np.int32)
+                codes, names = code_of.take(codes, mode="wrap"), names.take(pa.array(used))
         if self._kind is None:
-            self._kind = names.type
+            self._kind = None if pa.types.is_null(names.type) else names.type
         elif not (is_text(self._kind) and is_text(names.type)):  # of any width
             self._kind = _wider(self._kind, names.type)
             names = names.cast(self._kind)
-        self._recent.append(names)
-        self._n_recent += len(names)
-        return codes
+        narrowest = np.min_scalar_type(-1 - len(names))  # that holds all codes and −1
+        self._waiting.append((codes.astype(narrowest, copy=False), names))
+        self.n_waiting += len(names)
+        return len(codes)
 
-    def settle(self) -> Codes | None:
-        """Return the final code of each code given since this was last asked; None: the same.
-
-        The last one stands for what is missing, -1.
-        """
+    def settle(self) -> Codes:
+        """Return the final codes, −1 for nothing, of the rows that wait."""
         import pyarrow as pa
 
-        parts = self._recent if self._settled is None else [self._settled, *self._recent]
-        if not self._recent:
-            return None
-        self._recent = []
-        self._n_recent = 0
-        kind = self._kind
+        waiting, self._waiting = self._waiting, []
+        self.n_waiting = 0
+        parts = [*([] if self._settled is None else [self._settled]), *(n for _, n in waiting)]
+        kind = self._kind or pa.string()
         if is_text(kind) and sum(part.nbytes for part in parts) > INT32_MAX:
             kind = pa.large_string()
-        joined = pa.chunked_array([_without_empty(part.cast(kind)) for part in parts], kind)
-        if not len(joined) or (len(parts) == 1 and not joined.null_count):  # distinct already
-            self._settled = joined.chunk(0)
-            return None
-        n_settled = len(self)
-        chunks = joined.dictionary_encode().chunks
-        self._settled = chunks[0].dictionary
-        final = [np.asarray(chunk.indices.fill_null(MISSING)) for chunk in chunks]
-        return np.append(np.concatenate(final)[n_settled:], np.int32(MISSING))
+        joined = _without_empty(pa.concat_arrays([part.cast(kind) for part in parts]))
+        if len(parts) == 1 and self._is_distinct and not joined.null_count:
+            self._settled = joined
+            return waiting[0][0]
+        encoded = joined.dictionary_encode()
+        self._settled = encoded.dictionary
+        n_rows, n_names = sum(len(batch) for batch, _ in waiting), len(joined)
+        codes = np.empty(n_rows, dtype=np.min_scalar_type(-1 - len(self)))
+        final = np.asarray(encoded.indices.fill_null(MISSING)).astype(codes.dtype)
+        while waiting:  # from the last, so that each is given back
+            batch, names = waiting.pop()
+            own = np.append(final[n_names - len(names) : n_names], codes.dtype.type(MISSING))
+            own.take(batch, out=codes[n_rows - len(batch) : n_rows], mode="wrap")  # −1: the last
+            n_rows, n_names = n_rows - len(batch), n_names - len(names)
+        return codes
 
 
 def encode(column: Column) -> tuple[Codes, Ids]:
@@ -261,9 +259,8 @@ def encode(column: Column) -> tuple[Codes, Ids]:
     ([0, 1, -1, 0], Ids(['b', 'a'], n=2))
     """
     encoder = Encoder()
-    codes = encoder.add(column)
-    final = encoder.settle()
-    return codes if final is None else final[codes], encoder.names()
+    encoder.add(column)
+    return encoder.settle().astype(np.int32, copy=False), encoder.names()
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:

@@ -94,7 +94,7 @@ class Responses:
         ([0, 1], [0, 1])
         """
         rows = ResponseRows(*(np.asarray(each, dtype=np.int32) for each in (task, worker, label)))
-        check_lengths(rows)
+        check_lengths([*map(len, rows)])
         same = np.arange(len(classes), dtype=np.int32)
         n_codes = (len(tasks), len(workers))
         if weight is not None:
@@ -346,11 +346,10 @@ class Responses:
         return replace(self, code=code, classes=classes, weight=weight)
 
 
-def check_lengths(columns: Sequence[Codes]) -> None:
+def check_lengths(lengths: Sequence[int]) -> None:
     """Refuse columns of different lengths."""
-    lengths = tuple(map(len, columns))
     if len(set(lengths)) > 1:
-        raise ResponseError("unequal-responses", lengths=lengths)
+        raise ResponseError("unequal-responses", lengths=tuple(lengths))
 
 
 def check_length(weight: Floats, n_responses: int) -> None:

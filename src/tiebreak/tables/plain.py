@@ -61,7 +61,6 @@ LARGE_JSON = 1 << 28
 JSON_PIECE = 1 << 17  # records of a large file that are Python objects at a time
 BATCH = 1 << 20  # rows of a piece of Parquet
 TIDY = 16  # pieces, after which Arrow gives memory back
-SHORT = 4  # bytes per row; with fewer, the file keeps a dictionary of its texts
 RECORDS = 4096  # rows of Parquet that are Python objects at a time
 INT32_MAX = 2**31 - 1
 MEMBER = "_member"  # under which key a record of an archive knows its file
@@ -272,10 +271,11 @@ class Delimited:
             yield [column.combine_chunks() for column in table.columns]
 
     def _options(self, positions: Sequence[int], block_size: int) -> tuple[Any, ...]:
-        """Say how to read fields as text, whatever they look like."""
+        """Say how to read fields: as codes of texts, whatever they look like."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        text = pa.dictionary(pa.int32(), pa.string())
         wanted = [str(i) for i in positions]
         names = [str(i) for i in range(len(self.names))]
         # With the line end before the rows: Arrow skips it, and would drop a U+FEFF.
@@ -285,7 +285,7 @@ class Delimited:
             arrow_csv.ReadOptions(column_names=names, block_size=min(block_size, INT32_MAX)),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.string()), include_columns=wanted
+                column_types=dict.fromkeys(wanted, text), include_columns=wanted
             ),
         )
 
@@ -497,14 +497,11 @@ def _open_parquet(content: Content) -> Opened:
 
 
 def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Columns]:
-    """Yield pieces of some columns; texts of which the file keeps a dictionary come with it."""
+    """Yield pieces of some columns; texts come as dictionaries, which most files keep anyway."""
     import pyarrow as pa
 
-    first = open_parquet(content)
-    short = [name for name in wanted if _is_short(first, name)]
-    batches = open_parquet(content, read_dictionary=short).iter_batches(
-        batch_size=BATCH, columns=wanted
-    )
+    file = open_parquet(content, read_dictionary=wanted)
+    batches = file.iter_batches(batch_size=BATCH, columns=wanted)
     with ThreadPoolExecutor(1) as reader:  # the next piece is read while the caller works
         coming = reader.submit(next, batches, None)
         number = 0
@@ -514,16 +511,6 @@ def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Columns]:
             number += 1
             if number % TIDY == 0:
                 pa.default_memory_pool().release_unused()
-
-
-def _is_short(file: Any, name: str) -> bool:
-    """Return whether a column of text is kept by a dictionary in all of the first group of rows."""
-    if not is_text(file.schema_arrow.field(name).type) or not file.num_row_groups:
-        return False
-    group = file.metadata.row_group(0)
-    columns = (group.column(i) for i in range(group.num_columns))
-    column = next(c for c in columns if c.path_in_schema == name)
-    return bool(column.total_uncompressed_size < SHORT * group.num_rows)
 
 
 def _is_plain(field: Any) -> bool:

@@ -182,18 +182,23 @@ def is_column(value: object) -> bool:
 
 def stripped(table: Table, columns: Columns) -> tuple[list[Column], int]:
     """Strip spaces around the values of a text file; return also how many had some."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     found = list(columns)
     n_changed = 0
     for i, column in enumerate(found if table.has_header else []):
-        if not is_text(column.type):
+        texts = getattr(column, "dictionary", column)
+        if not is_text(texts.type):
             continue
-        n_spaced = pc.sum(pc.or_(*(f(column, pattern=" ") for f in (pc.starts_with, pc.ends_with))))
-        if n_spaced.as_py():
-            bare = pc.utf8_trim(column, characters=" ")  # line ends are in quotes, and meant
-            found[i] = pc.if_else(pc.equal(bare, ""), None, bare)
-            n_changed += n_spaced.as_py()
+        is_spaced = pc.or_(*(f(texts, pattern=" ") for f in (pc.starts_with, pc.ends_with)))
+        if pc.any(is_spaced).as_py():
+            bare = pc.utf8_trim(texts, characters=" ")  # line ends are in quotes, and meant
+            found[i] = bare = pc.if_else(pc.equal(bare, ""), None, bare)
+            if texts is not column:
+                found[i] = pa.DictionaryArray.from_arrays(column.indices, bare)
+                is_spaced = is_spaced.take(column.indices)
+            n_changed += pc.sum(is_spaced).as_py()
     return found, n_changed
 
 
