@@ -23,6 +23,7 @@ settings.load_profile("tiebreak")
 TESTS = Path(__file__).parent
 DATA = "TIEBREAK_DATA"
 JURIES = "TIEBREAK_JURIES"
+SETS = "TIEBREAK_SETS"
 IS_DATA = ("tiebreak", "data")  # travels with every report, also from a worker of xdist
 IS_BROWSER = ("tiebreak", "browser")
 IS_DASK = ("tiebreak", "dask")
@@ -75,6 +76,12 @@ def juries_dir() -> Path:
 
 
 @pytest.fixture(scope="session")
+def sets_dir() -> Path:
+    """Return the folder of data for single capabilities; only tests marked `data` may ask."""
+    return Path(os.environ[SETS])
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """Return a running browser; only tests marked `browser` may ask for it."""
     with browser.launched() as started:
@@ -82,7 +89,7 @@ def chromium() -> Iterator[Any]:
 
 
 def pytest_configure() -> None:
-    for name in (DATA, JURIES):
+    for name in (DATA, JURIES, SETS):
         folder = os.environ.get(name)
         if folder and not Path(folder).is_dir():
             raise pytest.UsageError(f"{name} is set, but it names no folder. Correct or unset it.")
@@ -110,9 +117,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("data") is None:
             continue
         item.user_properties.append(IS_DATA)
-        needed = JURIES if "juries_dir" in getattr(item, "fixturenames", ()) else DATA
-        if not os.environ.get(needed):
-            item.add_marker(pytest.mark.skip(reason=f"{needed} names no folder"))
+        fixtures = getattr(item, "fixturenames", ())
+        needed = [JURIES] if "juries_dir" in fixtures else [DATA]
+        needed += [SETS] if "sets_dir" in fixtures else []
+        for name in needed:
+            if not os.environ.get(name):
+                item.add_marker(pytest.mark.skip(reason=f"{name} names no folder"))
 
 
 def _is_slow(item: pytest.Item) -> bool:

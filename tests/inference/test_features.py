@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC
 
 import tiebreak as tb
 from tiebreak.errors import OptionError, TiebreakError
+from tiebreak.life.online import Stream
 from tiebreak.tables import Features, read_features
 
 N, N_NEW, K = 300, 60, 3
@@ -123,7 +124,7 @@ def test_what_says_nothing_else_may_be_said_in_any_order(crowd: Crowd) -> None:
 @given(st.integers(0, N - 1), st.integers(0, 2**16))
 def test_no_task_is_classified_by_training_on_itself(task: int, seed: int) -> None:
     """With the labels of other tasks held fixed, f of a task does not move when its own does."""
-    from tiebreak.inference.tasks.classifier import ClassifierPrior, _out_of_fold
+    from tiebreak.inference.tasks.classifier import ClassifierPrior, out_of_fold
 
     crowd = Crowd()
     rng = np.random.default_rng(seed)
@@ -133,7 +134,7 @@ def test_no_task_is_classified_by_training_on_itself(task: int, seed: int) -> No
     untrained = ClassifierPrior().untrained(read_features(crowd.features))
     informed = np.ones(N, dtype=bool)
     f, g = (
-        _out_of_fold(
+        out_of_fold(
             untrained,
             crowd.of_answered,
             each,
@@ -233,7 +234,7 @@ def test_two_classes_texts_and_sparse_rows(crowd: Crowd) -> None:
 @pytest.mark.parametrize("kind", OPTION)
 def test_links_and_gold_work_with_features(crowd: Crowd, kind: Any) -> None:
     rng = np.random.default_rng(0)
-    pairs = [tuple(rng.choice(crowd.tasks[:N], 2, replace=False)) for _ in range(80)]
+    pairs = [tuple(rng.choice(crowd.tasks[:N], 2, replace=False)) for _ in range(30)]
     same = [p for p in pairs if crowd.truth[p[0]] == crowd.truth[p[1]]]
     apart = [p for p in pairs if crowd.truth[p[0]] != crowd.truth[p[1]]]
     links = tb.Links.from_pairs(must=same, cannot=apart)
@@ -315,9 +316,10 @@ def test_an_update_needs_the_features_of_all_tasks(crowd: Crowd) -> None:
     model.update(rest, features=crowd.features)
     whole = tb.VariationalBayes().fit(crowd.responses, features=crowd.features)
     assert crowd.accuracy(model.labels_) == pytest.approx(crowd.accuracy(whole.labels_), abs=0.02)
-    with pytest.raises(OptionError) as refused:
-        model.save("nowhere.tbm", keep="counts")
-    assert codes_of(refused) == "features-not-counted"
+    for needs_counts in (lambda: model.save("nowhere.tbm", keep="counts"), lambda: Stream(model)):
+        with pytest.raises(OptionError) as refused:
+            needs_counts()
+        assert codes_of(refused) == "features-not-counted"
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -451,3 +453,78 @@ def test_gold_is_held_out_with_the_features_of_the_fit(crowd: Crowd, tmp_path: P
     model.save(tmp_path / "crowd.tbm")
     again = tb.load(tmp_path / "crowd.tbm")
     assert again.decide().estimate_accuracy().n_known == 0
+
+
+# -- real crowds -----------------------------------------------------------------------------------
+
+
+class Real:
+    """A development crowd, its known labels and features, and labels of tasks nobody answered."""
+
+    def __init__(self, name: str, table: str, data_dir: Path, sets_dir: Path) -> None:
+        here = sets_dir / "data-features" / name
+        self.responses = tb.read_responses(data_dir / name / "responses.csv")
+        self.gold = tb.read_gold(data_dir / name / "gold.csv")
+        self.unanswered = tb.read_gold(here / "gold_unanswered.csv")
+        self.features = read_features(here / table)
+
+    def few(self, n: int, seed: int) -> tb.Responses:
+        """Draw so many responses of each task."""
+        crowd = self.responses
+        order = np.random.default_rng(seed).permutation(crowd.n_responses)
+        task = crowd.task_of_each()
+        order = order[np.argsort(task[order], kind="stable")]
+        rank = np.empty(len(task), dtype=int)
+        rank[order] = np.arange(len(task)) - np.repeat(crowd.start[:-1], np.diff(crowd.start))
+        kept = np.flatnonzero(rank < n)
+        worker, label = crowd.worker_of_each()[kept], crowd.label_of_each()[kept]
+        names = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes}
+        return tb.Responses.from_codes(task[kept], worker, label, **names)
+
+    def scores(self, model: Any) -> tuple[float, float, float]:
+        """Return accuracy and log-loss on known tasks, and accuracy on unanswered ones."""
+        labels = model.labels_
+        at: Any = labels.tasks.codes(self.gold.tasks)
+        truth: Any = labels.classes.codes(self.gold.classes)[self.gold.label]
+        loss = -np.log(np.maximum(labels.probabilities[at, truth], 1e-4)).mean()
+        accuracy = tb.evaluate.accuracy
+        new = np.nan
+        if (labels.tasks.codes(self.unanswered.tasks) >= 0).any():
+            new = accuracy(labels, self.unanswered)
+        return accuracy(labels, self.gold), float(loss), new
+
+
+@pytest.fixture(scope="module")
+def music(data_dir: Path, sets_dir: Path) -> Real:
+    return Real("music_genre", "features.csv", data_dir, sets_dir)
+
+
+@pytest.mark.data
+def test_music_genre_with_its_features(music: Real, tmp_path: Path) -> None:
+    model = tb.VariationalBayes().fit(music.responses, features=music.features)
+    accuracy, loss, new = music.scores(model)
+    assert (accuracy >= 0.795, loss <= 0.70, new >= 0.64) == (True, True, True)
+    committee = tb.Auto().fit(music.responses, features=music.features)
+    assert music.scores(committee)[0] >= music.scores(tb.Auto().fit(music.responses))[0] + 0.01
+    model.save(tmp_path / "music.tbm")
+    labels = tb.load(tmp_path / "music.tbm").predict(features=music.features)
+    assert tb.evaluate.accuracy(labels, music.unanswered) >= 0.64
+    two = music.few(2, 0)
+    assert music.scores(tb.VariationalBayes().fit(two, features=music.features))[0] >= 0.74
+    noisy = (two.tasks, np.random.default_rng(0).normal(size=(two.n_tasks, 20)))
+    with pytest.warns(tb.InputNote):
+        model = tb.VariationalBayes().fit(two, features=noisy)
+    assert model.classifier_weight_ == 0.0
+
+
+@pytest.mark.data
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_sentence_polarity_with_its_texts(data_dir: Path, sets_dir: Path) -> None:
+    real = Real("sentence_polarity", "texts.csv", data_dir, sets_dir)
+    for n, least in ((1, -1.0), (2, 0.003), (99, -0.002)):
+        crowd = real.few(n, 0)
+        accuracy, loss, new = real.scores(tb.VariationalBayes().fit(crowd, features=real.features))
+        assert accuracy >= real.scores(tb.VariationalBayes().fit(crowd))[0] + least
+        assert accuracy >= real.scores(tb.MajorityVote().fit(crowd))[0]
+        assert n < 99 or (loss <= 0.248 and new >= 0.73)

@@ -125,8 +125,8 @@ register(
         "of them out.",
         "features-need-exact-links": "With features, links are inferred exactly: leave out "
         "MeanFieldOptions.",
-        "features-not-counted": "Counts do not hold features, on which labels of this model "
-        "depend: keep the responses.",
+        "features-not-counted": "Counts and streams do not hold features, on which labels of this "
+        "model depend: keep the responses, and update with features of all tasks.",
         "features-not-updated": lambda has_features: (
             "This model was fitted with features: an update needs those of all tasks, old and new, "
             "and all responses (no forget)."

@@ -42,7 +42,7 @@ from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Offsets
 from tiebreak.life.predict import link_odds
-from tiebreak.life.update import Carried, SortedRows, batches_of, merge, refuse_sequences
+from tiebreak.life.update import Carried, SortedRows, batches_of, merge, refuse_counts
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
@@ -191,7 +191,7 @@ class Stream:
     """
 
     def __init__(self, model: VariationalBayes, *, n_open: int | None = None) -> None:
-        refuse_sequences(model)
+        refuse_counts(model)
         self.template = model
         self.n_open = n_open
         self.crowd_model: CrowdModel = model._crowd_model

@@ -225,19 +225,19 @@ def digest(responses: Responses) -> str:
 # Counts in the place of responses
 
 
-def refuse_sequences(model: Any) -> None:
-    """Refuse to go on from counts where tasks are in sequences: each depends on another."""
+def refuse_counts(model: Any) -> None:
+    """Refuse to go on from counts where tasks are in sequences, or depend on features."""
     if vars(model).get("sequences_") is not None:
         raise OptionError("sequences-need-responses")
+    if model.classifier_weight_:
+        raise OptionError("features-not-counted")
 
 
 def drop_responses(model: Fitted) -> Fitted:
     """Return the model with counts in the place of all its responses."""
     if "_opinions" in vars(model):
         raise OptionError("votes-not-counted")
-    refuse_sequences(model)
-    if model.classifier_weight_:
-        raise OptionError("features-not-counted")
+    refuse_counts(model)
     crowd = model.responses_
     state = vars(model).get("_state")
     q = model.probabilities_ if state is None else state.q

@@ -230,7 +230,7 @@ def learn(
     most = weight = 1.0
     for turn in range(prior.n_rounds):
         rng = np.random.default_rng([prior.random_state or 0, turn])
-        f = _out_of_fold(untrained, values, target, informed, crowd.classes, prior.n_folds, rng)
+        f = out_of_fold(untrained, values, target, informed, crowd.classes, prior.n_folds, rng)
         log_f = np.log(f)
         if turn == 0:  # votes alone, and no table of workers: nothing is circular
             most = best_weight(log_f[informed], np.log(np.maximum(votes[informed], TINY)), 1.0)
@@ -297,7 +297,7 @@ def _probabilities(made: Any, values: Any, classes: Ids, share: Floats) -> Float
     return np.asarray((1.0 - MIXED) * f + MIXED * np.maximum(share, TINY))
 
 
-def _out_of_fold(
+def out_of_fold(
     untrained: Any,
     values: Any,
     target: Floats,
