@@ -478,7 +478,7 @@ class Real:
         rank[order] = np.arange(len(task)) - np.repeat(crowd.start[:-1], np.diff(crowd.start))
         kept = np.flatnonzero(rank < n)
         worker, label = crowd.worker_of_each()[kept], crowd.label_of_each()[kept]
-        names = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes}
+        names: Any = {"tasks": crowd.tasks, "workers": crowd.workers, "classes": crowd.classes}
         return tb.Responses.from_codes(task[kept], worker, label, **names)
 
     def scores(self, model: Any) -> tuple[float, float, float]:
