@@ -251,6 +251,21 @@ def test_links_and_gold_work_with_features(crowd: Crowd, kind: Any) -> None:
     assert crowd.accuracy(both.labels_) > 0.9
 
 
+@pytest.mark.parametrize("kind", OPTION)
+def test_constraints_are_kept_with_features(crowd: Crowd, kind: Any) -> None:
+    one = next(iter(crowd.responses.classes))
+    of_one = [task for task in crowd.tasks[:N] if crowd.truth[task] == one][:20]
+    others = [task for task in crowd.tasks[:N] if crowd.truth[task] != one][:40]
+    groups = [*zip(of_one, range(20), strict=True), *zip(others, [*range(20)] * 2, strict=True)]
+    rules = tb.Constraints.groups([(task, str(g)) for task, g in groups], "exactly one", one)
+    model = kind().fit(crowd.responses, constraints=rules, features=crowd.features)
+    best = model.labels_.best()
+    named = [g for task, g in groups if best[task] == one]
+    assert sorted(named) == list(range(20))
+    plain = kind().fit(crowd.responses, features=crowd.features)
+    assert crowd.accuracy(model.labels_) > crowd.accuracy(plain.labels_)
+
+
 def test_predict_joins_new_tasks_by_links_and_features(crowd: Crowd, model: Any) -> None:
     new = (["p", "q"], crowd.values[[0, 0]])
     alone = model.predict(features=new)
