@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak as tb
+from benchmarks.accuracy.told import BETWEEN, InSequence, OfItems
 from tiebreak.bench.results import write_record
 
 HERE = Path(__file__).parent
@@ -55,7 +56,7 @@ def read(name: str) -> tuple[tb.Responses, dict[str, str]] | None:
     columns = {"task": ["task"], "worker": "worker", "label": "label"} | about.get("columns", {})
 
     def task_of(row: dict[str, str]) -> str:
-        return "|".join(row[column] for column in columns["task"])
+        return BETWEEN.join(row[column] for column in columns["task"])
 
     def class_of(row: dict[str, str]) -> str:
         label = row[columns["label"]]
@@ -80,19 +81,6 @@ def hold_out(rows: list[Row]) -> tuple[list[Row], dict[str, str]]:
     drawn = [rng.choice(places) for places in of_task.values() if len(places) >= 3]
     left = set(range(len(rows))) - set(drawn)
     return [rows[at] for at in sorted(left)], {rows[at][0]: rows[at][2] for at in drawn}
-
-
-class InSequence:
-    """VariationalBayes that is told which tasks follow each other."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __repr__(self) -> str:
-        return "vb-sequences"
-
-    def fit(self, crowd: tb.Responses, gold: Any = None) -> tb.VariationalBayes:
-        return tb.VariationalBayes().fit(crowd, gold=gold, sequences=self.path)
 
 
 def measure(sets: list[str], methods: list[Any], **options: Any) -> None:
@@ -127,6 +115,8 @@ def main() -> None:
             path = Path(os.path.expandvars(about["folder"]), about.get("sequences", ""))
             if path.is_file() and chosen.group in (None, about["group"]):
                 measure([name], [InSequence(path)], **options)
+        if chosen.group in (None, "pairs"):
+            measure(names("pairs"), [OfItems()], **options)
         if chosen.group in (None, "published"):
             measure(names("published"), ["ibcc", "bwa", "ebcc"], **options)
             measure(["web"], ["ebcc_web"], **options)

@@ -94,7 +94,7 @@ def leads(results: BenchResults) -> list[str]:
 def is_ours(method: str) -> bool:
     from tiebreak.bench import OWN
 
-    return method in (*OWN, "vb-sequences") or method in ("gibbs", "ds_spectral")
+    return method in (*OWN, "vb-sequences", "bradley-terry") or method in ("gibbs", "ds_spectral")
 
 
 def lowest(results: BenchResults, method: str) -> str:
