@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import tiebreak as tb
-from benchmarks.accuracy.told import BETWEEN, InSequence, OfItems
+from benchmarks.accuracy.told import BETWEEN, told
 from tiebreak.bench.results import write_record
 
 HERE = Path(__file__).parent
@@ -112,11 +112,8 @@ def main() -> None:
                 seeds = 5 if group in ("datasets", "juries") else 1
                 measure(names(group), [*tb.bench.OWN, *files], seeds=seeds, **options)
         for name, about in SETS.items():
-            path = Path(os.path.expandvars(about["folder"]), about.get("sequences", ""))
-            if path.is_file() and chosen.group in (None, about["group"]):
-                measure([name], [InSequence(path)], **options)
-        if chosen.group in (None, "pairs"):
-            measure(names("pairs"), [OfItems()], **options)
+            if chosen.group in (None, about["group"]) and (methods := told(about)):
+                measure([name], methods, **options)
         if chosen.group in (None, "published"):
             measure(names("published"), ["ibcc", "bwa", "ebcc"], **options)
             measure(["web"], ["ebcc_web"], **options)

@@ -15,6 +15,7 @@ ROOT = HERE.parent.parent
 PAGE = ROOT / "docs" / "accuracy.md"
 FIGURE = ROOT / "docs" / "figures" / "accuracy.svg"
 ONLY_PUBLISHED = ("ebcc40", "ebcc_web")
+TOLD = ("vb-scale", "auto-scale", "vb-sequences", "bradley-terry")  # of told.py
 AHEAD = 0.01  # a lead worth a line
 SHOWN = {  # in the figure: colours are safe for the colour-blind
     "mv": ("majority vote", "#999999", "o"),
@@ -94,7 +95,7 @@ def leads(results: BenchResults) -> list[str]:
 def is_ours(method: str) -> bool:
     from tiebreak.bench import OWN
 
-    return method in (*OWN, "vb-sequences", "bradley-terry") or method in ("gibbs", "ds_spectral")
+    return method in (*OWN, *TOLD) or method in ("gibbs", "ds_spectral")
 
 
 def lowest(results: BenchResults, method: str) -> str:

@@ -1,7 +1,8 @@
-"""Methods of tiebreak that are told more than who said what: sequences of tasks, items of pairs."""
+"""Methods of tiebreak that are told more than who said what: a scale, sequences, items of pairs."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,20 @@ import numpy as np
 import tiebreak as tb
 
 BETWEEN = "|"  # parts of a task: prompt, if any, first and second item
+
+
+class OnScale:
+    """An estimator that is told that classes have an order."""
+
+    def __init__(self, name: str, scale: str) -> None:
+        self.name, self.scale = name, scale
+
+    def __repr__(self) -> str:
+        return f"{self.name}-scale"
+
+    def fit(self, crowd: tb.Responses, gold: Any = None) -> Any:
+        estimator = tb.Auto if self.name == "auto" else tb.VariationalBayes
+        return estimator(scale=self.scale).fit(crowd, gold=gold)
 
 
 class InSequence:
@@ -44,3 +59,15 @@ class OfItems:
         order = [("first", "second", "tie").index(name) for name in crowd.classes]
         self.probabilities_ = np.ascontiguousarray(model.predict(first, second)[:, order])
         return self
+
+
+def told(about: dict[str, Any]) -> list[Any]:
+    """Return the methods that can use what sets.toml says of a set."""
+    found: list[Any] = []
+    if "scale" in about:
+        found += [OnScale("vb", about["scale"]), OnScale("auto", about["scale"])]
+    if "sequences" in about:
+        found.append(InSequence(Path(os.path.expandvars(about["folder"]), about["sequences"])))
+    if about.get("group") == "pairs":
+        found.append(OfItems())
+    return found

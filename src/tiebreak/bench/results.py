@@ -24,7 +24,7 @@ from tiebreak.tables import open_target
 from tiebreak.templating import environment
 from tiebreak.wording import aligned
 
-register({"not-a-record": "{file}, line {line}, was not written by tiebreak bench. Name another."})
+register({"not-a-record": "{file} was not written by tiebreak bench. Name another."})
 
 Cell = dict[str, Any]
 
@@ -234,20 +234,16 @@ def unpack(credit: str) -> Floats:
 @checks(path=PATH)
 def read_record(path: str | os.PathLike[str]) -> list[Cell]:
     """Read the cells of a record; half a line at its end, of a run that was killed, is left out."""
-    cells = []
     try:
         lines = Path(path).read_bytes().split(b"\n")[:-1]
-    except (OSError, ValueError) as error:
+        cells: list[Cell] = [json.loads(line) for line in lines]
+        is_record = all(cell.keys() >= {*KEY, "source"} for cell in cells)
+    except OSError as error:
         raise FileError("file-unreadable", file=repr(str(path)), reason=f"{error}.") from None
-    for place, line in enumerate(lines, 1):
-        try:
-            cell = json.loads(line)
-            is_cell = cell.keys() >= {*KEY, "source"}
-        except (ValueError, AttributeError):
-            is_cell = False
-        if not is_cell:
-            raise InputError("not-a-record", file=str(path), line=place)
-        cells.append(cell)
+    except (ValueError, AttributeError):
+        is_record = False
+    if not is_record:
+        raise InputError("not-a-record", file=str(path))
     return cells
 
 

@@ -386,18 +386,16 @@ def run(
     methods
         Names of `OWN`, estimators, functions of responses that return a row of scores per task, or
         files with such a function `aggregate`. One that takes a second argument, a seed, draws.
-        PROBABILITIES = True beside it says what its rows are, CLASSES = 2 that it takes two
-        classes only.
     seeds
         How often methods that draw are run.
     gold_share
         This share of the gold, drawn by each seed, is given to estimators; the rest scores all.
     limit
-        Seconds of processor time for a cell. One that takes more says so in the place of figures.
+        Seconds of processor time for a cell.
     jobs
         Processes that measure cells. With more than one, functions must be importable.
     record, resume
-        The file that takes each cell as it ends, as a line of JSON. With `resume`, cells that it
+        The file that takes each cell as it ends, as a line of JSON; with `resume`, cells that it
         holds of the same data and method are not measured again.
     with_labels
         Keep the labels of the first seed, by set and method; every cell is measured for them.
