@@ -99,8 +99,8 @@ def is_ours(method: str) -> bool:
 
 
 def lowest(results: BenchResults, method: str) -> str:
-    """Say where a method is furthest below the vote."""
-    gains = results.differences("mv")[method]
+    """Say where a method is furthest below the default."""
+    gains = results.differences("auto")[method]
     worst = sorted((gain.mean, name) for name, gain in gains.items() if name != "mean")[:3]
     return ", ".join(f"{name} −{-gain:.3f}" for gain, name in worst if gain < 0)
 

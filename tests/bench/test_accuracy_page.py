@@ -17,6 +17,7 @@ def page(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("benchmarks.accuracy.page")
 
 
+@pytest.mark.slow
 def test_the_page_is_made_of_the_record_alone(page: Any) -> None:
     kept = (ROOT / "docs" / "accuracy.md").read_text("utf-8")
     assert page.text_of(page.kept()) == kept
