@@ -247,21 +247,24 @@ def log_likelihood_of(
     links = evidence.links
     gold = evidence.gold
     error = evidence.error
-    gaps = scores - scores.max(axis=1, keepdims=True)
+    # A class at a time: in loops over few classes, most of the time is the loops'.
+    gaps = np.ascontiguousarray((scores - scores.max(axis=1, keepdims=True)).T)
     others = np.maximum(n_responses - 1.0, 0.0)
     least = least_share(scores.shape[1] if evidence.is_sample else 2)
 
     def log_likelihood(dependence: float, multiplier: float) -> float:
         scale = multiplier / (1.0 + dependence * others)
-        share = np.exp(scale[:, None] * gaps)
-        share /= share.sum(axis=1, keepdims=True)
+        share = np.multiply(scale, gaps)
+        np.exp(share, out=share)
+        share /= share.sum(axis=0)
         total = 0.0
         if links is not None:
-            same = np.clip((share[links.left] * share[links.right]).sum(axis=1), 0.0, 1.0)
+            same = sum(each[links.left] * each[links.right] for each in share)
+            same = np.clip(same, 0.0, 1.0)
             says = np.where(links.must, same, 1.0 - same)
             total += np.log(error + (1.0 - 2.0 * error) * says).sum()
         if gold is not None:
-            total += np.log(np.maximum(share[gold.task, gold.label], least)).sum()
+            total += np.log(np.maximum(share[gold.label, gold.task], least)).sum()
         return float(total)
 
     return log_likelihood

@@ -282,7 +282,8 @@ class Sweeps:
         if own is None:
             return Sums(codes, (totals,), entropy, change, memory)
         found = problem.tasks.infer(parameters, own.score(problem, logs), self.own_q, memory)
-        moved = float(np.abs(found.q - self.own_q).max(initial=0.0))
+        step = found.q - self.own_q
+        moved = float(max(step.max(initial=0.0), -step.min(initial=0.0)))
         self.own_q = found.q
         own_codes, own_totals = self.tally_own(own)
         return Sums(

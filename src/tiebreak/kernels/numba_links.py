@@ -102,6 +102,10 @@ def _pass_messages(
         i = low + step if down else high - 1 - step
         begin = network.start[i]
         end = network.start[i + 1]
+        first = network.later[i] if down else begin
+        last = end if down else network.later[i]
+        if first == last and not update_beliefs:
+            continue  # it has nobody to tell
         top = scores[i, 0]
         for k in range(1, n):
             top = scores[i, k] if scores[i, k] > top else top
@@ -128,11 +132,7 @@ def _pass_messages(
             share = 1.0 / norm
             for k in range(n):
                 row[k] *= share
-        if down:
-            begin = network.later[i]
-        else:
-            end = network.later[i]
-        for e in range(begin, end):
+        for e in range(first, last):
             back = network.mate[e]
             log_odds = coupling[network.edge[e]] if len(coupling) > 1 else coupling[0]
             if in_logs or log_odds > LARGEST_LOG_ODDS:

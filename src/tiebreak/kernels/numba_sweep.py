@@ -336,15 +336,6 @@ def infer_columns(
 
 
 @kernel
-def take_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
-    """Replace scores of known tasks by their q."""
-    for t in range(m):
-        i = np.uint64(listed[t])
-        for k in range(score.shape[0]):
-            score[k, t] = q[i, k]
-
-
-@kernel
 def put_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
     """Set rows of q to scores."""
     for t in range(m):
@@ -355,7 +346,7 @@ def put_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
 # -- what is written out for a number of classes ---------------------------------------------------
 
 PIECE = """
-def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, row_of):
+def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, q, row_of):
     for t in range(m):
         i = np.uint64(listed[t])
         [s{j} = log_prior[{at}]]
@@ -368,13 +359,13 @@ def score_{n}(k, listed, m, start, code, weight, log_prior, log_table, row_of):
             r += ONE
         [row_of[t, {at}] = s{j}]
 
-def count_{n}(k, listed, m, start, code, weight, rounder, row_of, q, counts, totals, moved):
+def count_{n}(k, listed, m, start, code, weight, rounder, is_new, row_of, q, counts, totals, moved):
     [a{j} = 0.0]
     [far{j} = moved[{at}]]
     counting = len(counts) > 0
     for t in range(m):
         i = np.uint64(listed[t])
-        [p{j} = row_of[t, {at}]]
+        [p{j} = row_of[t, {at}] if is_new else q[i, {at}]]
         [gap{j} = abs(p{j} - q[i, {at}])]
         [far{j} = gap{j} if gap{j} > far{j} else far{j}]
         [q[i, {at}] = p{j}]
@@ -420,14 +411,12 @@ def sweep_{name}(
             if m == 0:
                 continue
             if wanted == FREE:
-                <score_{n}({k}, {of_tasks}, log_prior, log_table, score.T)>
+                <score_{n}({k}, {of_tasks}, log_prior, log_table, q, score.T)>
                 if scores_only:
                     put_columns(score, listed, m, q)
                     continue
                 entropy += infer_columns(score, extra, listed, m, q, scale)
-            else:
-                take_columns(score, listed, m, q)
-            <count_{n}({k}, {of_tasks}, rounder, score.T, q, counts, total, moved)>
+            <count_{n}({k}, {of_tasks}, rounder, wanted == FREE, score.T, q, counts, total, moved)>
     for k in range(n):
         totals[k] = total[k]
         figures[0] = max(figures[0], moved[k])

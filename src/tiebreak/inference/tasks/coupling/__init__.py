@@ -77,8 +77,8 @@ Members lie by node, so that the score of a node is the sum over a run of them:
 ...     plain = Problem(rows, tasks, None, reference)
 ...     return with_links(plain, imply(links, n_classes), ExactLinkOptions()).tasks
 >>> tasks = linked(3)
->>> tasks.task.tolist(), tasks.node.tolist(), tasks.first.tolist()
-([1, 4, 3, 2], [0, 0, 1, 2], [0, 2, 3])
+>>> tasks.task.tolist(), tasks.node.tolist()
+([1, 4, 3, 2], [0, 0, 1, 2])
 >>> tasks.add_up(np.eye(3)[label[tasks.task]]).tolist()  # votes of the nodes
 [[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 

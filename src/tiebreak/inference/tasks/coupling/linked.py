@@ -30,7 +30,7 @@ from tiebreak.inference.tasks.coupling.plan import (
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import entropy, for_each, likeliest, softmax
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByGroup, Codes, Floats, Mask, Offsets
+from tiebreak.kernels.layout import ByGroup, Codes, Floats, Mask
 from tiebreak.kernels.network import Network, tree_spans
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import Implications, LinkCodes, components
@@ -80,11 +80,17 @@ class Linked(Independent):
     errors: LearntErrors | None
     backend: Backend
     n_threads: int
-    first: Offsets = field(init=False)  # (n_nodes,) the first member of each node
+    membership: Any = field(init=False)  # (n_nodes, n_members) 1: is in the node
     trees: list[tuple[int, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "first", np.flatnonzero(np.diff(self.node, prepend=-1)))
+        from scipy.sparse import csr_array  # here: plain fits do without it
+
+        n_members = len(self.node)
+        start = np.searchsorted(self.node, np.arange(self.plan.network.n_nodes + 1))
+        entries = np.ones(n_members), np.arange(n_members), start
+        membership = csr_array(entries, shape=(len(start) - 1, n_members))
+        object.__setattr__(self, "membership", membership)
         object.__setattr__(self, "trees", tree_spans(self.plan.network, self.plan.n_forest))
 
     @property
@@ -141,7 +147,7 @@ class Linked(Independent):
         if self.errors is None:
             return Inferred(found, (), value, joint)
         agree = self.agreement(joint)
-        value += self.errors.value(agree) - float(joint.log_odds @ agree)
+        value += self.errors.value(agree) - float(np.einsum("i,i", joint.log_odds, agree))
         added = self.errors.count(agree)
         moved = np.abs(rates_of(self.errors.prior + added) - rates_of(parameters[1]))
         return Inferred(found, (added,), value, joint, float(moved.max(initial=0.0)))
@@ -178,11 +184,11 @@ class Linked(Independent):
         """Return for each node the sum over its members, (n_nodes, n_classes)."""
         if not len(of_members):
             return of_members
-        return np.asarray(np.add.reduceat(self._exchanged(of_members), self.first))
+        return np.asarray(self.membership @ self._exchanged(of_members))
 
     def members_of(self, of_nodes: Floats) -> Floats:
         """Return for each member the row of its node, (n_members, n_classes)."""
-        return self._exchanged(of_nodes[self.node])
+        return self._exchanged(of_nodes.take(self.node, axis=0))
 
     def _exchanged(self, rows: Floats) -> Floats:
         """Return rows of the members with the two classes of flipped ones exchanged."""

@@ -128,8 +128,8 @@ class Plan(NamedTuple):
         on_edge = self.edge != NOWHERE
         on = self.open_end != NOWHERE
         constant = np.where(on_edge, self.opposite, self.agrees & ~on)
-        weighed = belief[self.open_end[on], self.agreeing_class[on]] @ log_odds[on]
-        return float(log_odds[constant].sum() + weighed)
+        weighed = belief[self.open_end[on], self.agreeing_class[on]] * log_odds[on]
+        return float(log_odds[constant].sum() + weighed.sum())
 
     def agreement(self, equal: Floats, belief: Floats) -> Floats:
         """Return for each soft link the probability that its tasks agree.
@@ -272,14 +272,17 @@ def _visiting_order(n: int, left: Codes, right: Codes, component: Codes, kind: K
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import depth_first_order
 
-    # One more node, tied to the first node of each component, lets one search reach them all.
+    # A chain of more nodes, each but the first tied to the first node of a component, lets one
+    # search reach them all. One node tied to all would be looked through again for each of them.
     _, first = np.unique(component, return_index=True)
-    rows = np.concatenate([left, np.full(len(first), n)])
-    columns = np.concatenate([right, first])
-    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n + 1, n + 1))
+    links = n + np.arange(len(first) + 1)
+    rows = np.concatenate([left, links[1:], links[1:]])
+    columns = np.concatenate([right, first, links[:-1]])
+    n_all = n + len(links)
+    graph = csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_all, n_all))
     found = depth_first_order(graph, n, directed=False, return_predecessors=False)
-    turn = np.empty(n + 1, dtype=np.int64)
-    turn[found] = np.arange(n + 1)
+    turn = np.empty(n_all, dtype=np.int64)
+    turn[found] = np.arange(n_all)
     by_visit = np.lexsort((turn[:n], component, kind[component]))
     visit = np.empty(n, dtype=np.int32)
     visit[by_visit] = np.arange(n, dtype=np.int32)
