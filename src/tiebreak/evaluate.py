@@ -22,7 +22,7 @@ from tiebreak.data.labels import Labels, Scores
 from tiebreak.data.scale import ScaleOption, read_scale
 from tiebreak.errors import InputError, register
 from tiebreak.kernels.layout import Codes, Floats, Mask
-from tiebreak.links import Links
+from tiebreak.links import Constraints, Links
 from tiebreak.links import graph as link_graph
 from tiebreak.options import require_word
 
@@ -31,6 +31,7 @@ __all__ = [
     "Violations",
     "accuracy",
     "brier_score",
+    "broken_constraints",
     "calibration_error",
     "f_by_class",
     "f_score",
@@ -304,6 +305,26 @@ def violations(labels: Any, links: Any) -> Violations:
     return Violations(int(is_broken.sum()), closed, links.select(codes.row[is_broken]))
 
 
+def broken_constraints(labels: Any, constraints: Any) -> Constraints:
+    """Return the constraints that labels break; those of tasks without a label are left out.
+
+    >>> rules = [{"tasks": ["a", "b"], "label": "cat", "count": "0-1"}, {"task": "a", "not": "dog"}]
+    >>> broken_constraints({"a": "cat", "b": "cat"}, rules).say(0)
+    "at most one of 'a', 'b' is 'cat'"
+    """
+    from tiebreak.inference.tasks.coupling.constrain import ConstraintCodes
+
+    found: Labels = tables.read_labels(labels)
+    table = tables.read_constraints(constraints)
+    code = np.append(found.tasks.codes(table.tasks), 0)  # the last one: of rates
+    n_without = np.add.reduceat(np.append(code[table.task] < 0, 0), table.start[:-1])
+    table = table.select(n_without == 0)
+    classes = found.classes.merge(table.used_labels())
+    literals = table.on(found.tasks, classes)
+    codes = ConstraintCodes(table, literals, len(found), len(classes), None, None)
+    return table.select(codes.broken(found.label))
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """All figures at once; None stands where the labels carry no such probabilities or links."""
@@ -320,6 +341,7 @@ class Report:
     calibration_error: float | None = None
     violated_given: int | None = None
     violated_closed: int | None = None
+    broken_constraints: int | None = None
     mean_absolute_error: float | None = None
     weighted_kappa: float | None = None
     interval_coverage: float | None = None
@@ -335,7 +357,13 @@ class Report:
 
 
 def report(
-    labels: Any, gold: Any, links: Any = None, *, given: Any = None, scale: ScaleOption = None
+    labels: Any,
+    gold: Any,
+    links: Any = None,
+    *,
+    given: Any = None,
+    scale: ScaleOption = None,
+    constraints: Any = None,
 ) -> Report:
     """Compute every figure that the labels allow; those of a scale where labels have scores.
 
@@ -366,6 +394,9 @@ def report(
         calibration_error=None if scored.probability is None else scored.calibration_error(),
         violated_given=None if broken is None else broken.given,
         violated_closed=None if broken is None else broken.closed,
+        broken_constraints=(
+            None if constraints is None else len(broken_constraints(labels, constraints))
+        ),
         **of_scale,
     )
 

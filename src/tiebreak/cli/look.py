@@ -314,6 +314,9 @@ def evaluate(
     ],
     links: Annotated[str | None, option("FILE", "Count the links that the labels break.")] = None,
     given: Annotated[str | None, option("FILE", "Leave out the gold that fuse was given.")] = None,
+    groups: options.Groups = None,
+    rule: options.Rule = None,
+    constraints: options.Constraints = None,
     scale: options.Scale = None,
     columns: options.Columns = None,
     as_json: options.AsJson = False,
@@ -322,7 +325,8 @@ def evaluate(
 
     Each figure is computed on the tasks that both tables name.
     """
-    options.check_files((labels, gold, links, given), ())
+    options.check_files((labels, gold, links, given, groups, constraints), ())
+    rules = options.read_constraints(groups, rule, constraints)
     from tiebreak import tables
     from tiebreak.evaluate import report as score
 
@@ -337,7 +341,12 @@ def evaluate(
     read: dict[str, Any] = {what: each.read(readers[what]) for what, each in opened.items()}
     note_of_forms(read["labels"], read["gold"])
     figures = score(
-        read["labels"], read["gold"], read.get("links"), given=read.get("given"), scale=scale
+        read["labels"],
+        read["gold"],
+        read.get("links"),
+        given=read.get("given"),
+        scale=scale,
+        constraints=rules,
     )
     if as_json:
         print_json(figures.to_dict())
@@ -385,6 +394,7 @@ def score_rows(figures: Report) -> list[tuple[str, str]]:
         ("coverage of 90 % intervals", figures.interval_coverage),
         ("links broken", figures.violated_given),
         ("links broken in the closure", figures.violated_closed),
+        ("constraints broken", figures.broken_constraints),
     ]
     return [
         (title, f"{value:,}" if isinstance(value, int) else f"{value:.4f}")

@@ -235,8 +235,6 @@ class CommandInputs(OptionValues):
         self.feature_columns: list[str] | None = None
         self.rule = self.files.pop("rule", None)
         self.none = self.take("none") if "groups" in files else {}
-        require("--rule", self.rule, "--groups", self.files.get("groups"))
-        require("--groups", self.files.get("groups"), "--rule", self.rule)
         require("--set none", self.none, "--groups or --constraints", self.has_constraints)
 
     def is_of_reading(self, setting: str) -> bool:
@@ -250,16 +248,8 @@ class CommandInputs(OptionValues):
 
     def read_constraints(self) -> Any:
         """Return the constraints of both files, None where there are none."""
-        import tiebreak as tb
-
-        made = None
-        if self.files.get("groups"):
-            assert self.rule is not None  # required
-            made = tb.Constraints.groups(self.files["groups"], self.rule, **self.none)
-        if self.files.get("constraints"):
-            more = replace(tb.read_constraints(self.files["constraints"]), **self.none)
-            made = more if made is None else made + more
-        return made
+        files = (self.files.get("groups"), self.rule, self.files.get("constraints"))
+        return read_constraints(*files, **self.none)
 
     @property
     def source(self) -> str | list[str]:
@@ -357,6 +347,21 @@ class CommandInputs(OptionValues):
         if self.source == STANDARD or is_packed(self.source):  # the one can be read only once
             return None
         return read_texts(self.source) or None
+
+
+def read_constraints(
+    groups: str | None, rule: str | None, constraints: str | None, **none: Any
+) -> Any:
+    """Return the constraints of both files, None where there are none."""
+    import tiebreak as tb
+
+    require("--rule", rule, "--groups", groups)
+    require("--groups", groups, "--rule", rule)
+    made = tb.Constraints.groups(groups, rule, **none) if groups and rule else None
+    if constraints:
+        more = replace(tb.read_constraints(constraints), **none)
+        made = more if made is None else made + more
+    return made
 
 
 # Estimators

@@ -261,6 +261,12 @@ class Constraints:
         """Return the tasks that are named."""
         return self.tasks.take(np.unique(self.task[self.task >= 0]))
 
+    def used_labels(self) -> Ids:
+        """Return the labels that are named."""
+        codes = np.unique(self.labels[self.labels >= 0]).tolist()
+        names = list(dict.fromkeys(name for code in codes for name in self.sets[code][1]))
+        return Ids(names) if names else Ids()
+
     def tasks_of(self, f: int) -> list[Hashable]:
         """Return the tasks of a constraint; none of a rate."""
         task = self.task[self.start[f] : self.start[f + 1]]
@@ -602,8 +608,8 @@ class _Builder:
         self.none = self.none if none is None else none
         try:
             found = self._read(kind, record)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise self._odd(row, record) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise error if isinstance(error, ConstraintError) else self._odd(row, record) from None
         for rule, literals in found:
             names = [task for task, _ in literals]
             if any(is_missing(task) for task in names if not rule.startswith(RATE)):

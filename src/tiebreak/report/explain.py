@@ -76,6 +76,8 @@ class Explanation:
     votes: tuple[VoteEffect, ...] = field(repr=False)
     links: tuple[LinkEffect, ...] = field(repr=False)  # the strongest first
     features: float | None = None  # how much a classifier on features favours the label
+    rules: tuple[str, ...] = ()  # constraints on the task, where these changed its label
+    without: Hashable | None = None  # the label that it would have without them
 
     @property
     def sentences(self) -> list[str]:
@@ -140,6 +142,8 @@ class Explanation:
                 for link in self.links[:MOST_LINKS]
             ],
             "features": self.features,
+            "rules": list(self.rules),
+            "without_rules": None if self.without is None else clip(self.without, 60),
             "sentences": self.sentences,
         }
 
@@ -342,7 +346,20 @@ def _explain(
         ),
         tuple(effects),
         features,
+        *_rules_of(model, task, label),
     )
+
+
+def _rules_of(model: Any, task: int, label: int) -> tuple[tuple[str, ...], Hashable | None]:
+    """Return the constraints of a task, and the label without them, where they changed it."""
+    own = model.own_probabilities_
+    table = model.constraints_
+    if own is None or table is None or int(np.argmax(own[task])) == label:
+        return (), None
+    code = table.tasks.codes([model.tasks_[task]])[0]
+    owner = np.searchsorted(table.start, np.flatnonzero(table.task == code), "right") - 1
+    said = tuple(f"{table.say(int(f))} ({table.where(int(f))})" for f in owner[:MOST_LINKS])
+    return said, model.classes_[int(np.argmax(own[task]))]
 
 
 def _times(factor: float) -> str:

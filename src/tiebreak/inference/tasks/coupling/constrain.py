@@ -45,12 +45,14 @@ Edges = tuple[AnyCodes, AnyCodes, Floats]  # variables at both ends, log-odds th
 TINY = 1e-300
 NONES: tuple[str | float, ...] = (0.0, 2.0, LEARN)  # that known labels choose among
 LEAST_KNOWN = 50  # labels, from which on they choose
-LEAST_GAIN = 4.0  # nats on the known labels, to leave the first choice
+# Nats on the known labels, to leave the first choice; 500 draws of 50 labels of Product and both
+# ZenCrowd crowds: none of 1,500 made log-loss worse by more than .005, with 2 or more.
+LEAST_GAIN = 2.0
 ROUNDS = 50  # of learning the prior,
 MESSAGES = 4  # passed in each: they settle together
 SETTLED = 1e-3
 LARGEST_STEP = 2.0
-AGAINST = -3.0  # nats of evidence: what chance says one time in twenty
+LEAST_TASKS = 50  # on fewer, evidence against rules can be chance
 LARGEST_TILT = 1500.0  # beyond what the log of any probability is
 RATE_ROUNDS = 50  # where there are several
 RATE_EXACT = 1e-9
@@ -497,7 +499,7 @@ def constrain(
         evidence = float(bound - learn_prior(free, without, log_prior)[1])
         if none == LEARN:
             tilt = learnt
-        if evidence < AGAINST:
+        if evidence < 0.0 and len(tied.member) >= LEAST_TASKS:
             note("constraints-against-responses", evidence=evidence, n=len(table) - len(rates))
     if rates:
         tilt = tilt_to_rates(inference, tilt, rules, rates)
