@@ -390,6 +390,15 @@ def test_bad_options_are_refused(crowd: Crowd, model: Any) -> None:
     with pytest.raises(TiebreakError) as found:
         model.predict(features=(["p"], np.ones((1, 3))))
     assert codes_of(found) == "other-features"
+    named = {"task": crowd.tasks, "b": crowd.values[:, 1], "a": crowd.values[:, 0]}
+    of_names = tb.VariationalBayes().fit(crowd.responses, features=named)
+    turned = {"task": ["p"], "z": [0.0], "a": crowd.values[:1, 0], "b": crowd.values[:1, 1]}
+    as_given = {"task": ["p"], "b": crowd.values[:1, 1], "a": crowd.values[:1, 0]}
+    one, other = (of_names.predict(features=each) for each in (turned, as_given))
+    assert one.probability == pytest.approx(other.probability)
+    with pytest.raises(TiebreakError) as found:
+        of_names.predict(features={"task": ["p"], "a": [0.0], "c": [0.0]})
+    assert codes_of(found) == "other-features"
     with pytest.raises(TiebreakError) as found:
         tb.VariationalBayes().fit(crowd.responses).predict(features=crowd.features)
     assert codes_of(found) == "features-without-classifier"

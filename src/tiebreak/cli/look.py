@@ -412,6 +412,7 @@ def report(
     links: options.Links = None,
     gold: options.Gold = None,
     features: options.Features = None,
+    feature_columns: options.FeatureColumns = None,
     truth: Annotated[
         str | None, option("FILE", "Compare with known classes that the fit is not given.")
     ] = None,
@@ -430,7 +431,8 @@ def report(
     """
     require_both(by, accepts)
     files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
-    inputs = CommandInputs(responses, columns, given, **files, features=features)
+    files["features"] = features
+    inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target
 

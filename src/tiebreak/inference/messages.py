@@ -118,7 +118,7 @@ register(
         "features-without-classifier": "This model was fitted without features, or dropped its "
         "classifier: leave features out.",
         "other-features": "The classifier was trained on {kind} {columns}; these features are "
-        "others. Give the same columns in the same order ({n}).",
+        "others. Give the same columns.",
         "task-model-without-features": "task_model needs features of tasks: fit(…, features=…).",
         "no-task-model": "task_model must be tb.ClassifierPrior(…) or None; got {value!r}.",
         "features-with-sequences": "Features and sequences cannot be fitted together: leave one "

@@ -176,20 +176,20 @@ class TaskClassifier:
     name: str
     share: Floats  # (n_classes,) mixed in
     columns: tuple[str, ...]
-    is_text: bool
+    shape: tuple[int, ...]  # of a row: (n_columns,), () of a text
     linear: LinearClassifier | None = None
     estimator: Any = field(default=None, init=False)
 
     def probabilities(self, features: Features, tasks: Ids, classes: Ids, other: Any) -> Floats:
         """Return f, (n_tasks, n_classes), by the trained classifier or by another one."""
         values = features.on(tasks)
-        has_other_columns = self.columns != features.columns and self.columns and features.columns
-        width = None if self.linear is None else self.linear.coefficient.shape[1]
-        has_other_width = width not in (None, *values.shape[1:]) and not self.is_text
-        if self.is_text != features.is_text or has_other_columns or has_other_width:
-            kind = "texts" if self.is_text else "numbers"
-            raise InputError("other-features", kind=kind, columns=list(self.columns), n=width)
-        made = other or (Given(features.columns) if self.name == GIVEN else None)
+        if self.columns and features.columns and self.shape and not features.is_text:
+            at = Ids(list(features.columns)).codes(list(self.columns))  # by their names
+            values = values[:, at[at != MISSING]]
+        if values.shape[1:] != self.shape:
+            kind = "numbers in columns" if self.shape else "texts"
+            raise InputError("other-features", kind=kind, columns=list(self.columns))
+        made = other or (Given(self.columns) if self.name == GIVEN else None)
         made = made or self.linear or self.estimator
         if made is None:
             raise OptionError("classifier-not-kept", classifier=self.name)
@@ -249,7 +249,7 @@ def learn(
         note("classifier-dropped", **gain._asdict())
         return Learnt(0.0, gain, f, None, log_prior, q)
     name = GIVEN if isinstance(untrained, Given) else type(untrained).__name__
-    about = (name, target[informed].mean(axis=0), features.columns, features.is_text)
+    about = (name, target[informed].mean(axis=0), features.columns, values.shape[1:])
     made = TaskClassifier(*about)
     made.estimator = _train(untrained, values, target, np.flatnonzero(informed), crowd.classes)
     if prior.classifier is None:
