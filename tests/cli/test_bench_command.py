@@ -80,6 +80,7 @@ def test_a_failed_method_is_told_and_ends_with_1(
         (["R", "--gold", "G", "--dataset", "rte"], "bench-one-source"),
         ([], "bench-one-source"),
         (["--dataset", "rtee"], "unknown-dataset"),
+        (["record.jsonl", "--labels", "l.csv"], "option-needs"),
         (["R", "--gold", "G", "--labels", "R"], "file-taken"),
         (["R", "--gold", "G", "-o", "R"], "file-taken"),
     ],
@@ -88,7 +89,9 @@ def test_wrong_input_is_refused(
     words: list[str], code: str, run: Any, files: tuple[Path, Path], write: Write
 ) -> None:
     named = {"R": str(files[0]), "G": str(files[1])}
-    for name, text in (("other.csv", "task,label\nq,x\n"), ("empty.py", "x = 1\n")):
+    cell = '{"set": "s", "method": "mv", "seed": 0, "source": "s"}\n'
+    texts = {"other.csv": "task,label\nq,x\n", "empty.py": "x = 1\n", "record.jsonl": cell}
+    for name, text in texts.items():
         named[name] = str(write(name, text))
     done = run("bench", *(named.get(word, word) for word in words))
     assert done.exit_code == 2, done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -60,9 +61,11 @@ def bench(
     inputs.check(out, page, are_tables=False)
     require("--resume", resume, "-o", out)
     require("--labels", labels, "RESPONSES", responses)
+    require("--gold", gold, "RESPONSES", responses)
     if bool(responses) == bool(dataset):
         raise OptionError("bench-one-source")
     if responses and is_record(responses[0]):
+        require("--labels", labels, "RESPONSES", False)
         found = room.BenchResults(tuple(room.read_record(responses[0])))
     else:
         sets: Any = datasets.names() if dataset == ["all"] else dataset
@@ -71,7 +74,7 @@ def bench(
                 read = inputs.read()
                 if read.gold is None:
                     raise InputError("no-bench-gold")
-                sets = {"accuracy": (read.responses, read.gold)}
+                sets = {Path(responses[0]).name.partition(".")[0]: (read.responses, read.gold)}
             found = room.run(
                 sets,
                 method or tuple(room.OWN),
