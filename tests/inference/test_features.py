@@ -412,7 +412,7 @@ def test_what_looks_like_ids_is_noted_and_equal_rows_count_once(crowd: Crowd) ->
     with pytest.warns(tb.InputNote) as notes:
         read = read_features(frame(crowd, row=list(range(N))))
     (note,) = [each.message for each in notes if isinstance(each.message, tb.InputNote)]
-    assert (note.code, note.fields["columns"]) == ("features-like-ids", ("row",))
+    assert (note.code, note.fields["columns"]) == ("features-like-ids", ["row"])
     twice = read_features((tasks + tasks, np.vstack([crowd.of_answered] * 2)))
     assert isinstance(twice, Features)
     assert np.array_equal(twice.values, crowd.of_answered)

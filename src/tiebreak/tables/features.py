@@ -117,46 +117,39 @@ def _rows(rows: list[Any]) -> Any:
 
 
 def _values_of(read: dict[str, Any], title: str) -> Any:
-    """Return columns as numbers, or the one of text."""
+    """Return columns as numbers, or the one of text; where most is no number, it is text."""
     if not read:
         raise InputError("no-features", table=title)
-    numbers = {name: as_numbers(column)[0] for name, column in read.items()}
-    for name, column in read.items():
-        if str(column.type) == "bool":
-            numbers[name] = np.array(column.to_pylist(), dtype=np.float64)
-    # Where most of what is given is no number, it is text.
-    lost = {name: np.isnan(each).sum() - read[name].null_count for name, each in numbers.items()}
+    plain = [each.cast("int8") if str(each.type) == "bool" else each for each in read.values()]
+    numbers = [as_numbers(each) for each in plain]
     texts = [
-        name for name, n in lost.items() if n > 0.5 * (len(read[name]) - read[name].null_count)
+        name
+        for name, (found, is_given) in zip(read, numbers, strict=True)
+        if np.isnan(found[is_given]).sum() > 0.5 * is_given.sum()
     ]
     if texts and len(read) > 1:
         raise InputError("text-among-numbers", table=title, texts=texts, n=len(read))
     if texts:
-        column = as_text(read[texts[0]])
-        return np.array([each or "" for each in column.to_pylist()], dtype=object)
-    return np.column_stack(list(numbers.values()))
+        return np.array([each or "" for each in as_text(plain[0]).to_pylist()], dtype=object)
+    return np.column_stack([found for found, _ in numbers])
 
 
 def _check(task: Any, values: Any, names: tuple[str, ...]) -> None:
     """Refuse numbers that are missing or infinite; say which columns look like ids."""
     if values.ndim == 1:
-        like_ids = names if list(values) == task.to_pylist() else ()
+        like_ids = list(names) if list(values) == task.to_pylist() else []
+    elif hasattr(values, "tocoo"):
+        entries, like_ids = values.tocoo(), []
+        is_bad = ~np.isfinite(entries.data)
+        bad = np.column_stack([entries.row[is_bad], entries.col[is_bad]])
     else:
-        entries = values.tocoo() if hasattr(values, "tocoo") else None
-        flat = values.ravel() if entries is None else entries.data
-        bad = np.flatnonzero(~np.isfinite(flat.astype(np.float64)))
-        if len(bad):
-            at = int(bad[0])
-            row, column = divmod(at, values.shape[1])
-            if entries is not None:
-                row, column = int(entries.row[at]), int(entries.col[at])
-            name = names[column] if names else str(column)
-            raise InputError("feature-not-finite", column=name, task=task[row].as_py(), n=len(bad))
-        if entries is not None or len(values) < LEAST_IDS:
-            return
-        is_whole = (values == np.floor(values)).all(axis=0)
-        whole = np.flatnonzero(is_whole).tolist()
-        alike = [each for each in whole if len(np.unique(values[:, each])) == len(values)]
-        like_ids = tuple(names[each] if names else str(each) for each in alike)
+        bad = np.argwhere(~np.isfinite(values))
+        whole = [i for i, each in enumerate(values.T) if (each == np.floor(each)).all()]
+        alike = [i for i in whole if len(np.unique(values[:, i])) == len(values) >= LEAST_IDS]
+        like_ids = [names[i] if names else str(i) for i in alike]
+    if values.ndim == 2 and len(bad):
+        row, column = bad[0].tolist()
+        name = names[column] if names else str(column)
+        raise InputError("feature-not-finite", column=name, task=task[row].as_py(), n=len(bad))
     if like_ids:
         note("features-like-ids", columns=like_ids)
