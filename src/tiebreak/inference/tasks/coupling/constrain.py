@@ -350,17 +350,21 @@ class _Inference:
         self.tied, self.scores = tied, scores
         self.of_node = tied.add_up(scores[tied.member]) if of_node is None else of_node
         self.memory: Memory = {}
-        self.alone = np.ones(len(scores), dtype=bool)
-        self.alone[tied.member] = False
+        alone = np.ones(len(scores), dtype=bool)
+        alone[tied.member] = False
+        self.alone = np.flatnonzero(alone)
+        self.has_flips = bool(tied.flip.any())
+        self.n_members = np.bincount(tied.node, minlength=len(tied.variable))[:, None]
 
     def at(self, tilt: Floats, sweeps: int = factors.SWEEPS) -> Conditioned:
         """Infer with `tilt`, (n_classes,), added to the scores of every task."""
         tied = self.tied
-        scores = self.scores + tilt
-        q = softmax(scores)
         found = tied.network.infer(self._of_node(tilt), self.memory, sweeps)
+        q = np.empty(self.scores.shape)
         q[tied.member] = tied.exchanged(found.q[tied.node])
-        log_z = _log_sum(scores[self.alone]).sum() + found.log_z.sum() + tied.network.constant
+        alone = self.scores[self.alone] + tilt
+        q[self.alone] = softmax(alone)
+        log_z = _log_sum(alone).sum() + found.log_z.sum() + tied.network.constant
         return Conditioned(q, float(log_z), found.broken, found.settled)
 
     def totals(self, tilt: Floats, sweeps: int = factors.SWEEPS) -> tuple[Floats, float]:
@@ -377,6 +381,10 @@ class _Inference:
         return np.asarray(label[tied.node] ^ tied.flip, dtype=np.int32)
 
     def _of_node(self, tilt: Floats) -> Floats:
+        if not tilt.any():
+            return self.of_node
+        if not self.has_flips:
+            return self.of_node + self.n_members * tilt
         tied = self.tied
         return self.of_node + tied.add_up(np.broadcast_to(tilt, (len(tied.member), len(tilt))))
 
@@ -483,9 +491,7 @@ def constrain(
     evidence = None
     rates = table.rates()
     if len(table) > len(rates):
-        prior = _Prior(
-            rules.network(with_gold=False, edges=edges), inference.alone.sum(), len(tilt)
-        )
+        prior = _Prior(rules.network(with_gold=False, edges=edges), len(inference.alone), len(tilt))
         hard = (
             inference if weight == 0.0 else _Inference(rules.network(edges=edges), scores, of_node)
         )
@@ -495,7 +501,7 @@ def constrain(
             for each in (True, False)
         )
         free = _Inference(next(free_nets), scores, of_node)
-        without = _Prior(next(free_nets), inference.alone.sum(), len(tilt))
+        without = _Prior(next(free_nets), len(inference.alone), len(tilt))
         evidence = float(bound - learn_prior(free, without, log_prior)[1])
         if none == LEARN:
             tilt = learnt
@@ -551,7 +557,7 @@ def choose_none(rules: ConstraintCodes, scores: Floats, of_known: Floats) -> str
         inference = _Inference(rules.network(weight, with_gold=False), scores)
         tilt = np.zeros(rules.n_classes)
         if none == LEARN:
-            prior = _Prior(inference.tied, inference.alone.sum(), rules.n_classes)
+            prior = _Prior(inference.tied, len(inference.alone), rules.n_classes)
             tilt, _ = learn_prior(inference, prior, log_prior)
         q = inference.at(tilt).q[gold.task, gold.label]
         losses.append(-np.log(np.maximum(q, least_share(rules.n_classes))).sum())

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,6 +162,14 @@ class FactorNetwork:
     soft: list[tuple[int, int, Mask]]  # id, node, classes that break a soft factor of one literal
     settled_soft: dict[int, float] = field(default_factory=dict)  # known: broken or not
 
+    @cached_property
+    def alone(self) -> AnyCodes:
+        """The nodes that no factor reaches."""
+        is_free = np.ones(len(self.component), dtype=bool)
+        for group in self.groups:
+            is_free[group.nodes] = False
+        return np.flatnonzero(is_free)
+
     @property
     def report(self) -> dict[str, int]:
         """How many components are inferred in which way."""
@@ -178,21 +187,20 @@ class FactorNetwork:
         is how often they are passed at most.
         """
         scores = scores + self.unary
-        free = _log_sum(scores)
-        with np.errstate(invalid="ignore"):
-            q = np.exp(scores - free[:, None])
-        log_z = np.asarray(np.bincount(self.component, free, self.n_components), np.float64)
+        q = np.empty(scores.shape)
+        log_z = np.zeros(self.n_components)
+        alone = self.alone
+        q[alone] = _shares(scores[alone])
+        log_z[self.component[alone]] = _log_sum(scores[alone])
         broken = dict(self.settled_soft)
         settled = True
         for group in self.groups:
-            own = scores[group.nodes]
+            own = scores.take(group.nodes, axis=0)
             if group.kind == ALONE:
                 assert group.value is not None
                 assert group.step is not None
                 told, z, wrong = count_messages(own, group.step, group.value)
-                tilted = own + told
-                with np.errstate(invalid="ignore"):
-                    q[group.nodes] = np.exp(tilted - _log_sum(tilted)[..., None])
+                q[group.nodes] = _shares(told + own)
                 log_z[group.component] = z
                 broken |= _by_id(group.ids[:, 0], wrong)
             elif group.kind == SMALL:
@@ -720,7 +728,12 @@ def one_messages(
     With odds o_i that a literal holds: e^v₁ where it does, e^v₀ + e^v₁ Σ_{j≠i} o_j where it does
     not. The largest odds are left out of the sum that it is taken from, so that none is lost.
     """
-    holds, fails = (_log_sum(np.where(step == s, scores, -np.inf)) for s in (1, 0))
+    if scores.shape[1] == 2:  # one class is a member, and one is not
+        is_first = step[:, 0] == 1
+        holds = np.where(is_first, scores[:, 0], scores[:, 1])
+        fails = np.where(is_first, scores[:, 1], scores[:, 0])
+    else:
+        holds, fails = (_log_sum(np.where(step == s, scores, -np.inf)) for s in (1, 0))
     log_odds = holds - fails
     size = np.diff(start)
     most = np.maximum.reduceat(log_odds, start[:-1])
