@@ -19,9 +19,12 @@ from pyarrow import parquet
 
 import tiebreak as tb
 from tiebreak import tables
+from tiebreak.cli.convert import convert
 from tiebreak.data import Responses
 from tiebreak.errors import Coded, InputNote, TiebreakError
 from tiebreak.tables import export, locks, messages, source
+from tiebreak.tables.export_spans import write_spans
+from tiebreak.tables.read import SpanRow
 
 HEADER = "task,worker,label\n"
 ROWS = HEADER + "a,ann,x\nb,ann,y\n"
@@ -84,6 +87,20 @@ def studio(*results: Any, **more: Any) -> dict[str, Any]:
 
 def choice(label: Any, name: str = "q", kind: str = "choices") -> dict[str, Any]:
     return {"from_name": name, "to_name": "t", "type": kind, "value": {kind: label}}
+
+
+def region(begin: int, end: int) -> dict[str, Any]:
+    value = {"start": begin, "end": end, "labels": ["X"]}
+    return {"from_name": "ner", "to_name": "t", "type": "labels", "value": value}
+
+
+SPANS = {"a": [SpanRow(0, 1, "X", 0.5)]}
+
+
+def convert_tokens(folder: Path) -> None:
+    """Ask for the tokens of a file without spans."""
+    (folder / "r.csv").write_text("task,worker,label\na,w,x\n")
+    convert([str(folder / "r.csv")], str(folder / "o.csv"), sequences_out=str(folder / "t.csv"))
 
 
 def known(label: str) -> dict[str, Any]:
@@ -295,7 +312,28 @@ CASES: dict[str, Do] = {
     "prodigy-answer": records(PRODIGY | {"answer": "maybe", "label": "x"}),
     "several-labels": records(studio(choice(["x", "y"]))),
     "several-questions": records(studio(choice(["x"], "q"), choice(["y"], "p"))),
-    "spans-marked": records(PRODIGY | {"spans": [{"start": 0}]}),
+    "spans-read": records(studio(region(0, 1))),
+    "spans-without-text": records(PRODIGY | {"spans": [{"start": 0, "end": 1, "label": "X"}]}),
+    "span-outside-text": records(studio(region(0, 9))),
+    "spans-overlap": records(studio(region(0, 2), region(1, 3), data={"text": "a b"})),
+    "spans-nested": records(
+        studio(region(0, 2), region(1, 3), data={"text": "a b"}), nested="longest"
+    ),
+    "spans-without-token": records(studio(region(0, 1), region(1, 2), data={"text": "ab"})),
+    "tags-turned": read("a.conll", "Ada I-X\nmet O\n"),
+    "tokens-differ": files(a_conll="x O\ny O\n", b_conll="x O\nz O\n"),
+    "tokens-dropped": files(a_conll="x O\n" * 30 + "y O\n", b_conll="x O\n" * 30 + "z O\n"),
+    "conll-line": read("a.conll", "Ada B-X\nmet\n"),
+    "conll-no-tags": read("a.conll", "Ada noun\nmet verb\n"),
+    "no-spans-in-file": lambda f: convert_tokens(f),
+    "spans-need-texts": lambda f: write_spans(f / "o.json", {}, "prodigy"),
+    "texts-of-other-spans": lambda f: write_spans(f / "o.json", SPANS, "prodigy", texts={"b": "x"}),
+    "no-span-below": lambda f: write_spans(
+        f / "o.json", SPANS, "prodigy", texts={"a": "x"}, below=0.1
+    ),
+    "spans-of-no-place": lambda _: tables.read_spans(
+        {name: ["a"] for name in ("sequence", "first", "last", "label")}
+    ),
     "task-pattern-groups": records(batch("x"), task_pattern="x"),
     "task-pattern-misses": records(batch("x"), task_pattern="(y)"),
     "toloka-task": rows("INPUT:t,OUTPUT:l", ",x"),

@@ -11,13 +11,13 @@ import typer
 from tiebreak.cli import options
 from tiebreak.cli.options import CommandInputs, OptionValues, check_files, option, require
 from tiebreak.cli.output import STANDARD, say, stages, wrote
-from tiebreak.errors import OptionError
+from tiebreak.errors import InputError, OptionError
 from tiebreak.wording import counted
 
 PACKED = ".tb"
 
 Tool = Annotated[
-    Literal["label-studio", "argilla", "prodigy"] | None,
+    Literal["label-studio", "argilla", "prodigy", "doccano", "conll"] | None,
     typer.Option(help="Write for this tool, in which people work."),
 ]
 
@@ -37,6 +37,9 @@ def convert(
     to: Tool = None,
     gold_out: Annotated[str | None, option("FILE", "Write known labels here.")] = None,
     texts_out: Annotated[str | None, option("FILE", "Write texts of tasks here.")] = None,
+    sequences_out: Annotated[
+        str | None, option("FILE", "Write tokens here, where spans are marked.")
+    ] = None,
     texts: Annotated[
         str | None, option("FILE", "With --to: table of task, text, or the tool's export.")
     ] = None,
@@ -52,7 +55,8 @@ def convert(
     Exports of Label Studio, Argilla, Prodigy, MTurk … become a table of responses: runs, order,
     confidence and times are kept as columns; nothing is voted over. With -o NAME.tb they are
     packed, so that fits start at once. With --to, labels become predictions (Label Studio),
-    suggestions (Argilla) or chosen options (Prodigy).
+    suggestions (Argilla) or chosen options (Prodigy); spans, as of fuse --spans-out, also go to
+    doccano and CoNLL: with --below, texts that have a span below a probability alone.
     """
     out = out or STANDARD
     if to is not None:
@@ -61,11 +65,20 @@ def convert(
         if texts == STANDARD:
             raise OptionError("stdin-not-here", why="--texts is read twice")
         from tiebreak import tables
-        from tiebreak.tables.export import write_export
+        from tiebreak.tables.export import TOOLS, write_export
+        from tiebreak.tables.export_spans import write_spans
 
         with stages("reading"):
             named = options.split_pairs("--columns", columns)
-            labels = tables.read_labels(source[0] if len(source) == 1 else source, columns=named)
+            table = source[0] if len(source) == 1 else source
+            spans = tables.read_spans(table)
+            if spans is not None:
+                n_written = write_spans(out, spans, to, texts=texts, below=below, **names)
+                say(f"{counted(n_written, 'text')} for {to}")
+                return
+            if to not in TOOLS:
+                raise OptionError("tool-of-spans", to=to)
+            labels = tables.read_labels(table, columns=named)
             if below is not None:
                 labels = _doubtful(labels, below)
             write_export(out, labels, to, texts=texts, **names)
@@ -85,14 +98,18 @@ def convert(
             responses.write(out)
         say(f"{responses!r}\nwrote {out}; fit with: tiebreak fuse {out}")
         return
-    inputs.check(out, gold_out, texts_out)
-    n_rows = _write_rows(inputs, out, gold_out, texts_out)
-    written = wrote((out, gold_out, texts_out))
+    inputs.check(out, gold_out, texts_out, sequences_out)
+    n_rows = _write_rows(inputs, out, gold_out, texts_out, sequences_out)
+    written = wrote((out, gold_out, texts_out, sequences_out))
     say(f"{counted(n_rows, 'row')}: {written}" if written else counted(n_rows, "row"))
 
 
 def _write_rows(
-    inputs: CommandInputs, out: str, gold_out: str | None, texts_out: str | None
+    inputs: CommandInputs,
+    out: str,
+    gold_out: str | None,
+    texts_out: str | None,
+    sequences_out: str | None,
 ) -> int:
     """Write every row of responses, and the known labels and texts beside them."""
     from tiebreak import tables
@@ -105,6 +122,10 @@ def _write_rows(
         read = tables.read_every_row(inputs.source, keep, columns=inputs.columns, **reading)
         if gold_out:
             write_known(gold_out, inputs.responses[0], read.gold)
+        if sequences_out:
+            if read.sequences is None:
+                raise InputError("no-spans-in-file", file=inputs.responses[0])
+            read.sequences.write(sequences_out)
     tables.write_table(out, read.columns)
     return len(read.columns["task"])
 

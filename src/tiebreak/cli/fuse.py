@@ -92,17 +92,18 @@ def fuse(
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
     needs_vb = over_shards or bool(sequences) or (bool(save) and keep == "counts")
+    asked = method
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
     if links and method not in USES_LINKS:
         raise OptionError("method-without-links", method=method)
     if sequences and method != "vb":
         raise OptionError("method-without-sequences", method=method)
-    require("--spans-out", spans_out, "--sequences", sequences)
     if features and method not in USES_FEATURES:
         raise OptionError("method-without-features", method=method)
     if over_shards or method == "gibbs":
         what = "--cluster or --out-of-core" if over_shards else "--method gibbs"
         require("--groups or --constraints", inputs.has_constraints, f"no {what}", False)
+    require("--spans-out", spans_out, "labels of one machine", not over_shards)
     is_exact = method != "gibbs" and not isinstance(estimator.link_options, MeanFieldOptions)
     require("--doubtful", doubtful, "--links, inferred exactly", links and is_exact)
     if worker_summary and method == "mv":
@@ -138,7 +139,15 @@ def fuse(
         out = out or STANDARD
         inputs.check(out, workers, worker_summary, doubtful, spans_out, also=(cost_matrix,))
         with stages("reading and fitting"):
-            model = fit(method, estimator, inputs.read(), force=force)
+            found = inputs.read()
+            if found.sequences is not None and method != "vb":
+                if asked is not None:
+                    raise OptionError("method-without-sequences", method=method)
+                method, estimator = "vb", as_vb(estimator)
+            has_options = estimator.get_params().get("sequence_options") is not None
+            for name, is_given in (("--spans-out", spans_out), ("sequence_…", has_options)):
+                require(name, is_given, "--sequences", found.sequences is not None)
+            model = fit(method, estimator, found, force=force)
             decisions: Decisions | None = None
             costs = COSTS[by_scale] if by_scale else cost_matrix
             if costs or abstaining:
@@ -158,6 +167,15 @@ def fuse(
         print_json(summary | {"out": out, "workers_out": workers, "saved": save})
     say("\n".join([*describe_summary(summary), *decided]))
     say(wrote((out, workers, worker_summary, doubtful, spans_out, save)) or "labels are on stdout")
+
+
+def as_vb(estimator: Estimator) -> Estimator:
+    """Return VariationalBayes with the options that it shares: a file turned out to hold spans."""
+    import tiebreak as tb
+
+    made = tb.VariationalBayes()
+    shared = made.get_params().keys() & estimator.get_params().keys()
+    return made.set_params(**{name: getattr(estimator, name) for name in shared})
 
 
 def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:

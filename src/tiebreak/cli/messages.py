@@ -38,6 +38,8 @@ OWN: dict[str, Message] = {
     "method-without-links": "--method {method} cannot use --links; --method vb can.",
     "method-without-sequences": "--method {method} cannot use --sequences; --method vb can.",
     "method-without-features": "--method {method} cannot use --features; auto and vb can.",
+    "tool-of-spans": "{to} takes spans, and this table has labels: give what fuse --spans-out "
+    "wrote.",
     "method-without-workers": "--method mv does not model workers; --worker-summary needs it to.",
     "nothing-new": "There is nothing new: name responses, --links or --gold.",
     "not-over-shards": "{what} over shards has no {options}. Leave it out.",

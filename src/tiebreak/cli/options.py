@@ -155,7 +155,7 @@ LISTS = ("classes", "covariates", "task_columns", "worker_columns", "members", "
 TEXTS = (
     *("format", "question", "repeats", "tasks", "among", "sampling", "order_column", "field"),
     *("task_pattern", "label_pattern", "label_pointer", "wording", "class_texts", "baseline"),
-    "scale",
+    *("scale", "nested"),
 )
 WORDS = {"yes": True, "true": True, "no": False, "false": False}
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
@@ -276,8 +276,6 @@ class CommandInputs(OptionValues):
         for name in self.left:
             if name.startswith("link_") or name == "on_contradiction":
                 require(f"--set {name}", True, "--links", self.files.get("links"))
-            if name.startswith("sequence_"):
-                require(f"--set {name}", True, "--sequences", self.files.get("sequences"))
         if self.scale is not None:
             self.left["scale"] = self.scale
         return build_estimator(method, self, defaults, needs_vb=needs_vb)
@@ -333,6 +331,8 @@ class CommandInputs(OptionValues):
             if found.gold is not None:
                 note("gold-overrides-file", n=len(export.gold), file=self.responses[0])
             found.gold = export.gold if found.gold is None else found.gold
+        if export is not None and export.sequences is not None and found.sequences is None:
+            found.sequences = export.sequences
         if options.get("fold_labels") and export is not None:
             for name in ("gold", "truth"):
                 if (known := getattr(found, name)) is not None:
@@ -457,7 +457,7 @@ FLAGS = {
 SETTINGS = (
     *("format", "question", "repeats", "tasks", "classes", "fold_labels", "multi_label", "wide"),
     *("task_columns", "worker_columns", "order_column", "turned", "sampling"),
-    *("task_pattern", "label_pattern", "label_pointer", "members", "class_prior"),
+    *("task_pattern", "label_pattern", "label_pointer", "members", "class_prior", "nested"),
     *("confusion_prior", "worker_model", "trust", "gold_weight", "calibrate", "dependence"),
     *("on_contradiction", "tol", "max_iter", "accelerate", "backend", "smoothing", "n_chains"),
     *("n_warmup", "n_draws", "random_state", "init", "link_error", "among", "target", "batch"),

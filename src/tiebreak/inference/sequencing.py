@@ -43,6 +43,10 @@ MARGIN = 0.01  # the richest that is no more than this behind; chosen on PICO, t
 BEHIND = 0.05  # rules and sleep (docs/sequences.md), as is this: out after the first fold
 ENOUGH = 200_000  # answers to choose by
 FOLD_STOPPING = Stopping(tol=1e-3, max_iter=60)
+# A chain that climbs to its end may make a class of what responses show and nobody means, such as
+# short wakes that become a stage of sleep. Its first sweeps do not; so many were chosen on sleep
+# with a tenth of the labels.
+FIRST_SWEEPS = 8
 LEAST_SHARE = 1e-12
 SPREAD = 0.6180339887498949  # multiples of the golden ratio fall evenly into 0 to 1
 
@@ -63,6 +67,7 @@ class Candidate(NamedTuple):
     score: float  # mean over folds: F1 of tokens in spans, or mean log probability of an answer
     error: float  # standard error of that mean
     n_folds: int
+    early: float = 0.0  # by how much more labels of its first sweeps agree with them
 
 
 def place(
@@ -131,12 +136,16 @@ def fit(
     choice: tuple[Candidate, ...] = ()
     if len(kinds) > 1:
         choice = compare(plain, placed, known, kinds)
-        kinds = [chosen(choice)]
+        kinds = [chosen(choice).model]
     given = placed.codes, placed.tags.rules(), known
     problem = with_chains(plain, *given, kind=kinds[0], links=links)
     state = at
     if kinds[0] != "none":
-        state = climb(problem, FitState(known.clamp(start.state.q)), options.stopping)
+        stopping = options.stopping
+        if is_early := any(c.model == kinds[0] and c.early > MARGIN for c in choice):
+            stopping = Stopping(0.0, FIRST_SWEEPS if start.is_cold else 1, accelerate=False)
+        state = climb(problem, FitState(known.clamp(start.state.q)), stopping)
+        state = state._replace(converged=state.converged or is_early)
     elif links is not None:
         state = climb(problem, FitState(known.clamp(at.q)), options.stopping)
     elif rows.gold is not None:
@@ -190,10 +199,10 @@ def candidates(placed: Placed) -> list[str]:
     return ["none", *named["chain"], *named["back"], *richest]
 
 
-def chosen(choice: tuple[Candidate, ...]) -> str:
+def chosen(choice: tuple[Candidate, ...]) -> Candidate:
     """Return the richest model that is not clearly behind the best."""
     best = max(each.score for each in choice)
-    return [each.model for each in choice if each.score >= best - MARGIN][-1]
+    return [each for each in choice if each.score >= best - MARGIN][-1]
 
 
 def compare(
@@ -206,6 +215,7 @@ def compare(
     worker, label = np.divmod(part.code, plain.n_classes)
     fold = _folds(codes, row, worker, label, plain.n_classes)
     scores: dict[str, list[float]] = {kind: [] for kind in kinds}
+    early: dict[str, list[float]] = {kind: [] for kind in kinds}
     for each in range(N_FOLDS):
         held = fold == each
         if not held.any():
@@ -213,7 +223,9 @@ def compare(
         answers = row[held], worker[held], label[held]
         train = plain._replace(rows=_without(part, held, plain.n_classes))
         for kind in kinds:
-            scores[kind].append(_score(train, codes, placed.tags, known, kind, answers))
+            score, gain = _score(train, codes, placed.tags, known, kind, answers)
+            scores[kind].append(score)
+            early[kind].append(gain)
         if each == 0:
             best = max(of_kind[0] for of_kind in scores.values())
             kinds = [kind for kind in kinds if scores[kind][0] >= best - BEHIND]
@@ -223,6 +235,7 @@ def compare(
             float(np.mean(found)),
             float(np.std(found, ddof=1) / np.sqrt(len(found))) if len(found) > 1 else np.inf,
             len(found),
+            float(np.mean(early[kind])),
         )
         for kind, found in scores.items()
         if found
@@ -231,27 +244,40 @@ def compare(
 
 def _score(
     train: Problem, codes: SequenceCodes, tags: Tags, known: Known, kind: str, answers: Any
-) -> float:
+) -> tuple[float, float]:
     """Fit one model, and compare it with answers (row, worker, label) that it has not seen.
 
     With tags it is F1 of tokens in spans; without, the mean log probability of an answer by plain
-    confusion matrices as this model's probabilities imply them.
+    confusion matrices as this model's probabilities imply them. Return also by how much more the
+    labels of its first sweeps agree with the answers.
     """
     row, worker, label = answers
     problem = with_chains(train, codes, tags.rules(), known, kind=kind)
     at = known.on(train) if kind == "none" else problem
-    state = climb(at, FitState(known.clamp(train.votes())), FOLD_STOPPING)
-    if tags.scheme == NONE:
-        confusion = train.confusion(known.on(train).implied(state.q))
-        of_answer = (state.q[row] * confusion[worker, :, label]).sum(axis=1)
-        return float(np.log(np.maximum(of_answer, LEAST_SHARE)).mean())
-    assert isinstance(problem.tasks, MarkovChains)
-    path = np.empty(train.rows.n_tasks, dtype=np.int32)
-    path[codes.row] = problem.tasks.best_path(potentials_of(problem, state))
-    found, said = tags.kind[path[row]], tags.kind[label]
-    n_right = np.count_nonzero((found == said) & (said >= 0))
-    n_tokens = int(np.count_nonzero(found >= 0)) + int(np.count_nonzero(said >= 0))
-    return 2.0 * float(n_right) / max(n_tokens, 1)
+
+    def agreement(state: FitState) -> float:
+        """Return F1 of tokens in spans, or how many answers are the label."""
+        assert isinstance(problem.tasks, MarkovChains)
+        path = np.empty(train.rows.n_tasks, dtype=np.int32)
+        path[codes.row] = problem.tasks.best_path(potentials_of(problem, state))
+        if tags.scheme == NONE:
+            return float(np.mean(path[row] == label))
+        found, said = tags.kind[path[row]] >= 0, tags.kind[label] >= 0
+        n_right = np.count_nonzero(said & (path[row] == label))
+        n_tokens = int(np.count_nonzero(found)) + int(np.count_nonzero(said))
+        return 2.0 * float(n_right) / max(n_tokens, 1)
+
+    first = FitState(known.clamp(train.votes()))
+    if kind != "none":
+        first = climb(at, first, Stopping(0.0, FIRST_SWEEPS, accelerate=False))
+    state = climb(at, FitState(first.q, first.parameters), FOLD_STOPPING)
+    agrees = agreement(state)
+    gain = 0.0 if kind == "none" else agreement(first) - agrees
+    if tags.scheme != NONE:
+        return agrees, gain
+    confusion = train.confusion(known.on(train).implied(state.q))
+    of_answer = (state.q[row] * confusion[worker, :, label]).sum(axis=1)
+    return float(np.log(np.maximum(of_answer, LEAST_SHARE)).mean()), gain
 
 
 def _folds(

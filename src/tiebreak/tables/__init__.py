@@ -21,6 +21,7 @@ from tiebreak.tables.read import (
     read_responses,
     read_selection,
     read_sequences,
+    read_spans,
     read_tasks,
     read_texts,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "read_responses",
     "read_selection",
     "read_sequences",
+    "read_spans",
     "read_tasks",
     "read_texts",
     "refuse_unwritable_name",

@@ -186,6 +186,7 @@ CONSTRAINTS = Schema(
         *_optional("weight", "who", who=_words("source by")),
     ),
 )
+SPANS = Schema("spans", InputError, (SEQUENCE, LABEL, *_optional("begin", "end", "probability")))
 LABELS = Schema("labels", InputError, (TASK, LABEL, *_optional("probability", *SCORES)))
 TASKS = Schema("tasks", InputError, (TASK,))
 FEATURES = Schema("features", InputError, (TASK,))

@@ -56,7 +56,7 @@ def write_export(
     found = None if texts is None or isinstance(texts, Mapping) else find(texts)
     if to == "label-studio":
         if found is not None and found.format is not None and found.format.name == to:
-            _write(target, _for_studio_tasks(labels, found, question, field), to)
+            write_records(target, _for_studio_tasks(labels, found, question, field), to)
             return
         note("label-studio-new-tasks")
     if found is not None:
@@ -64,7 +64,7 @@ def write_export(
     shown = {str(task): text for task, text in (texts or {}).items()}
     if shown and not any(str(task) in shown for task in labels.tasks):
         raise InputError("texts-of-other-tasks")
-    _write(target, _records_of(labels, to, shown, question or "label", field or "text"), to)
+    write_records(target, _records_of(labels, to, shown, question or "label", field or "text"), to)
 
 
 def write_questions(
@@ -81,7 +81,7 @@ def write_questions(
     """
     _check_tool(to)
     by_text = {str(task): text for task, text in (texts or {}).items()}
-    _write(target, (_question(each, to, classes, by_text) for each in questions), to)
+    write_records(target, (_question(each, to, classes, by_text) for each in questions), to)
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _check_tool(to: str) -> None:
         raise OptionError.unknown("to", to, TOOLS)
 
 
-def _write(target: Target, records: Records, to: str) -> None:
+def write_records(target: Target, records: Records, to: str) -> None:
     """Write JSON lines for Prodigy, else one JSON list, with a record on each line."""
     is_list = to != "prodigy"
     with open_target(target) as out:

@@ -194,6 +194,16 @@ def _number_twins(what: str, first: object, other: object, n: int) -> str:
     )
 
 
+def _spans_read(
+    file: str, format: str, n_spans: int, n_texts: int, n_tokens: int, dropped: Sequence[str]
+) -> str:
+    lost = "".join(f"; dropped {each}" for each in dropped)
+    return (
+        f"{file} ({format}): read {counted(n_spans, 'span')} in {counted(n_texts, 'text')}, of "
+        f"{counted(n_tokens, 'token')}{lost}."
+    )
+
+
 MESSAGES: dict[str, Message] = {
     # Files
     "address-empty": lambda address, pattern: (
@@ -368,8 +378,33 @@ MESSAGES: dict[str, Message] = {
         *(at, len(value), value),
     ),
     "several-questions": _several_questions,
-    "spans-marked": "{at}: it marks spans of a text, not a class. Export a task of choices or "
-    "textcat.",
+    "spans-without-text": "{at}: spans are marked, and there is no text that they are in.",
+    "span-outside-text": "{at}: span {span} is not inside the text, of {n:,} characters.",
+    "spans-overlap": "{at}: two spans of {worker!r} in text {text!r} overlap: {one} and {other}. "
+    "Correct one, or say which counts: nested='longest' or nested='first'.",
+    "spans-nested": lambda n, nested: (
+        f"{counted(n, 'span')} inside or across others left out (nested={nested!r})."
+    ),
+    "spans-without-token": lambda n: f"{counted(n, 'span')} without a token of their own left out.",
+    "spans-read": _spans_read,
+    "tags-turned": "{file}: tags are {scheme}; read as B-, I- and O.",
+    "tokens-differ": lambda file, worker, n, n_tokens: (
+        f"{file}: {n:,} of {counted(n_tokens, 'token')} of {worker!r} are not those of the others. "
+        "Export all from one tokenisation."
+    ),
+    "tokens-dropped": lambda n: (
+        f"{counted(n, 'token')} that not all workers have the same left out where they differ."
+    ),
+    "conll-line": "{at}: a line of a CoNLL file has a token and its tags; got {value!r}.",
+    "conll-no-tags": "{file} has no column of tags (B-X, I-X, O).",
+    "no-spans-in-file": "{file} marks no spans, so that there are no tokens to write.",
+    "spans-need-texts": "{to} needs the texts that spans are in: texts= a table of task and text, "
+    "or the export that they come from.",
+    "texts-of-other-spans": "There is no text for {n:,} sequences of these spans, such as "
+    "{name!r}.",
+    "no-span-below": "No span has a probability below {below}.",
+    "spans-of-no-place": "These spans have no columns begin and end: tokens were read without "
+    "places in their text.",
     "task-pattern-groups": "task_pattern={pattern!r} needs a group for the task: "
     "(?P<task>…), and (?P<run>…) and (?P<order>…) where ids have these; or one group without a "
     "name.",

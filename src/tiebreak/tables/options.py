@@ -11,6 +11,7 @@ from tiebreak.arguments import MAPPING, TEXT, optional
 from tiebreak.data import Repeats
 from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import OptionError
+from tiebreak.options import require_word
 
 TEXTS = (
     *("format", "question", "repeats", "task_pattern", "label_pattern", "label_pointer"),
@@ -46,12 +47,15 @@ class ReadingOptions:
     label_pointer: str | None = None
     baseline: str | None = None
     scale: ScaleOption = None
+    nested: str | None = None
 
     def __post_init__(self) -> None:
         for name, rule in RULES.items():
             rule(name, getattr(self, name))
         if self.scale is not None and self.multi_label:
             raise OptionError("scale-of-several")
+        if self.nested is not None:
+            require_word("nested", self.nested, ("longest", "first"))
         if str(self.format).lower() == "wide":
             object.__setattr__(self, "format", None)
             object.__setattr__(self, "wide", True)

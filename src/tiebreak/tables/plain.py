@@ -27,6 +27,7 @@ from tiebreak.tables.columns import EXTRAS, PREFIX, RESPONSES, TASK, Schema, pos
 from tiebreak.tables.json_stream import json_records, line_of_record
 from tiebreak.tables.source import (
     BYTE_ORDER_MARK,
+    CONLL,
     Content,
     LineFinder,
     NoRowsError,
@@ -34,6 +35,7 @@ from tiebreak.tables.source import (
     TableFiles,
     byte_stream,
     format_of,
+    is_conll,
     located,
     not_text,
     record_place,
@@ -140,6 +142,8 @@ def open_content(content: Content, asked: str | None = None) -> Opened:
         archive = _open_zip(content)
         if archive is not None:
             return archive
+    if asked == CONLL or (asked is None and is_conll(content.name)):
+        return _open_conll(content)
     form = format_of(content, asked)
     if form == "parquet":
         return _open_parquet(content)
@@ -529,6 +533,31 @@ def _text_if_possible(column: Any) -> Any:
         with contextlib.suppress(pa.ArrowInvalid):
             return column.cast(pa.large_string())
     return column
+
+
+# CoNLL: a token and its tags a line, blank lines between sentences
+
+
+def _open_conll(content: Content) -> Opened:
+    """Open a file of sentences; a record has its words and the columns beside them."""
+
+    def records() -> Iterator[tuple[RecordPlace, Record]]:
+        lines: list[list[str]] = []
+        first = 1
+        try:
+            for number, line in enumerate([*text_of(content.data, "strict"), ""], start=1):
+                fields = line.split("\t") if "\t" in line.strip() else line.split()
+                fields = [field.strip() for field in fields]
+                if any(fields) and not fields[0].startswith("-DOCSTART-"):
+                    first = first if lines else number
+                    lines.append(fields)
+                elif lines:
+                    yield RecordPlace(content.name, "line", first), {"lines": lines}
+                    lines = []
+        except UnicodeDecodeError:
+            raise not_text(content.name, content.data) from None
+
+    return Opened(content.name, Delimited(content).table, Head(CONLL, ("lines",), {}), records)
 
 
 # Archives: one file per person, or one per sample

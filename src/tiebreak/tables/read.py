@@ -31,6 +31,7 @@ from tiebreak.tables.probabilities import (
 )
 from tiebreak.tables.responses import read_rows, read_table
 from tiebreak.tables.source import (
+    CONLL,
     FORMATS,
     Content,
     RecordPlace,
@@ -84,6 +85,7 @@ class Export(NamedTuple):
     gold: Gold | None
     columns: dict[str, str] | None = None
     form: str | None = None
+    sequences: Sequences | None = None  # where the answers are tags of tokens
 
 
 class EveryRow(NamedTuple):
@@ -91,6 +93,7 @@ class EveryRow(NamedTuple):
 
     columns: dict[str, Column]
     gold: dict[Hashable, Hashable]
+    sequences: Sequences | None = None
 
 
 @takes_read_options
@@ -140,6 +143,8 @@ def read_responses(source: Any, **options: Any) -> Responses:
     task_pattern
         A regular expression that splits the ids of a batch API: its groups `task`, `run` and
         `order` by name, or its first group as the task.
+    nested
+        Which of two spans counts where one annotator's overlap: the "longest" or the "first".
     label_pattern, label_pointer
         Where a label stands inside a text: a regular expression, or a JSON pointer.
     scale
@@ -186,7 +191,9 @@ def read_export(source: Any, **options: Any) -> Export:
         responses = responses.with_tasks(known.tasks)
         if how.fold_labels:
             known = known.with_labels_like(responses.classes)
-    return Export(responses, known, None if made.is_own else columns, made.form)
+    return Export(
+        responses, known, None if made.is_own else columns, made.form, _sequences_of(made)
+    )
 
 
 def read_every_row(source: Any, keep_text: KeepText | None = None, **options: Any) -> EveryRow:
@@ -199,7 +206,8 @@ def read_every_row(source: Any, keep_text: KeepText | None = None, **options: An
     if not isinstance(opened, Opened):
         raise InputError("packed-rows", source=opened)
     made = _long(opened, how, keep_text)
-    return EveryRow(read_rows(made.table, made.options, is_own=made.is_own), made.gold)
+    rows = read_rows(made.table, made.options, is_own=made.is_own)
+    return EveryRow(rows, made.gold, _sequences_of(made))
 
 
 def open_responses(source: Any, how: ReadingOptions) -> Any:
@@ -236,7 +244,7 @@ def _kept(opened: Opened) -> Opened:
 
 
 def _plain_format(how: ReadingOptions) -> str | None:
-    is_plain = how.format is not None and how.format.lower() in FORMATS
+    is_plain = how.format is not None and how.format.lower() in (*FORMATS, CONLL)
     return how.format if is_plain else None
 
 
@@ -262,6 +270,12 @@ class Long(NamedTuple):
     is_own: bool = True
     gold: dict[Hashable, Hashable] = {}  # noqa: RUF012 - never changed
     form: str | None = None
+    sequences: dict[str, list[Any]] | None = None
+
+
+def _sequences_of(made: Long) -> Sequences | None:
+    columns: Any = made.sequences
+    return None if columns is None else Sequences.from_columns(**columns)
 
 
 def _long(opened: Opened, how: ReadingOptions, keep_text: KeepText | None = None) -> Long:
@@ -271,7 +285,8 @@ def _long(opened: Opened, how: ReadingOptions, keep_text: KeepText | None = None
 
         imported = read_format(opened, how, keep_text)
         rest = replace(how, columns=None, order_column=None)
-        return Long(imported.table, rest, gold=imported.gold, form=imported.form)
+        found = imported.gold, imported.form, imported.sequences
+        return Long(imported.table, rest, True, *found)
     if opened.is_wide:
         table = _melted(opened, how)
     else:
@@ -487,6 +502,36 @@ def read_sequences(source: Any, *, columns: Names = None, format: str | None = N
         return source
     table, found = load_table(source, schemas.SEQUENCES, columns, format)
     return Sequences.from_columns(**found, frame=table.frame, source=table.source)
+
+
+class SpanRow(NamedTuple):
+    """A span of a text, by its characters."""
+
+    begin: int
+    end: int
+    label: str
+    probability: float | None = None
+
+
+def read_spans(source: Any) -> dict[str, list[SpanRow]] | None:
+    """Read what `fuse --spans-out` wrote, by text; None where a table is of something else."""
+    opened = open_source(source, None, schemas.SPANS)
+    if not {"sequence", "first", "last", "label"} <= set(opened.table().names):
+        return None
+    table, found = load_table(opened, schemas.SPANS, None, None, allow_empty=True)
+    if "begin" not in found or "end" not in found:
+        raise InputError("spans-of-no-place", table=table.title)
+    begin, end = (as_numbers(found[name])[0].astype(np.int64).tolist() for name in ("begin", "end"))
+    sure: list[Any] = [None] * len(begin)
+    if "probability" in found:
+        sure = as_numbers(found["probability"])[0].tolist()
+    spans: dict[str, list[SpanRow]] = {}
+    named = (found[name].to_pylist() for name in ("sequence", "label"))
+    for name, label, *of_span in zip(*named, begin, end, sure, strict=True):
+        spans.setdefault(str(name), []).append(
+            SpanRow(of_span[0], of_span[1], str(label), of_span[2])
+        )
+    return spans
 
 
 def read_texts(

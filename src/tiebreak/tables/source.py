@@ -53,7 +53,9 @@ EXTENSIONS = {
     ".pq": "parquet",
 }
 PERHAPS = ".json"  # a table where a folder has no other; beside tables it describes them
-ENDINGS = tuple({*EXTENSIONS, ".gz"} - {PERHAPS})
+CONLL = "conll"  # sentences, a token a line
+CONLL_ENDINGS = (".conll", ".bio", ".iob", ".iob2", ".bioes")
+ENDINGS = tuple({*EXTENSIONS, *CONLL_ENDINGS, ".gz"} - {PERHAPS})
 FOREIGN_MAGIC = {
     b"PK\x03\x04": ("an Excel workbook or a zip archive", "Save the table as CSV"),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "Save the table as CSV"),
@@ -499,6 +501,11 @@ def format_of_name(name: str) -> tuple[str, bool]:
     (('tsv', True), ('csv', False))
     """
     return EXTENSIONS.get(_bare(name).suffix, "csv"), name.lower().endswith(".gz")
+
+
+def is_conll(name: str) -> bool:
+    """Say whether a file is of sentences, by its name."""
+    return _bare(name).suffix in CONLL_ENDINGS
 
 
 def checked_format(asked: str) -> str:

@@ -196,16 +196,6 @@ def test_doccano_without_users(tmp_path: Path) -> None:
     assert "does not say who gave which label" in _refused(path)
 
 
-def test_spans_are_refused_by_name(tmp_path: Path) -> None:
-    record = {"text": "x", "spans": [{"start": 0}], "_task_hash": 1, "_input_hash": 1}
-    path = _written(tmp_path / "prodigy.jsonl", [record | {"answer": "accept"}])
-    assert "prodigy.jsonl, record 1: it marks spans" in _refused(path)
-    path = tmp_path / "doccano.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("ann.jsonl", '{"id": 1, "text": "x", "label": [[0, 1, "a"]]}\n')
-    assert "marks spans of a text" in _refused(path)
-
-
 def test_boxes_in_images_are_refused_by_name(data: Path, tmp_path: Path) -> None:
     text = (data / "label-studio.json").read_text().replace('"choices",', '"rectanglelabels",')
     path = tmp_path / "boxes.json"

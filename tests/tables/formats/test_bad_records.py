@@ -195,7 +195,8 @@ def _has(record: Any, path: list[Any]) -> bool:
 def test_every_format_is_broken_here(data: Path) -> None:
     opened = (plain.open_source(data / name) for name in FILES)
     found = {form.name for file in opened if (form := formats.format_of(file, None))}
-    assert found == {form.name for form in formats.FORMATS}
+    of_lines = {"conll"}  # no records: broken in test_spans.py
+    assert found | of_lines == {form.name for form in formats.FORMATS}
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -150,6 +150,7 @@ def _run(*words: str) -> None:
 def test_every_format_has_a_small_file_and_an_own_name(form: str) -> None:
     assert [one.name for one in formats.FORMATS].count(form) == 1
     elsewhere = {"mt-bench", "arena-hard", "promptfoo"}  # their tasks are composed; see below
+    elsewhere |= {"conll"}  # of spans: test_spans.py
     assert form in {name for name, _ in CASES.values()} | elsewhere
 
 

@@ -13,11 +13,12 @@ from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.formats import annotation, judges, lists
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
 from tiebreak.tables.formats.records import AnswerRows, Entries, Entry, Format, Imported
+from tiebreak.tables.formats.spans import SpanAnswers
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import KeepText, Opened, open_source
 from tiebreak.tables.source import FORMATS as PLAIN
 
-__all__ = ["FORMATS", "Format", "find", "read_format", "read_texts", "records_of"]
+__all__ = ["FORMATS", "Format", "find", "read_format", "read_marked", "read_texts", "records_of"]
 
 FORMATS: tuple[Format, ...] = (*annotation.FORMATS, *judges.FORMATS, *lists.FORMATS)
 
@@ -74,6 +75,15 @@ def read_texts(source: Any, asked: str | None = None) -> dict[Hashable, str] | N
     for _, form, records in _each(found, asked):
         form.read(records, rows)
     return texts
+
+
+def read_marked(source: Any) -> SpanAnswers:
+    """Return the texts of an export in which spans are marked, and the tokens that it names."""
+    found = find(source)
+    rows = AnswerRows(found.name, "", ReadingOptions(multi_label=True))
+    for _, form, records in _each(found, None):
+        form.read(records, rows)
+    return rows.spans
 
 
 def mixed(tool: str, form: Format, plain: str) -> InputError:

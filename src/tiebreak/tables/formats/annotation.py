@@ -7,10 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
+import numpy as np
+
 from tiebreak.data.ids import composed
-from tiebreak.errors import InputError
+from tiebreak.errors import InputError, note
 from tiebreak.tables.formats.records import (
     ID,
     NULL,
@@ -24,8 +27,9 @@ from tiebreak.tables.formats.records import (
     with_ending,
     with_keys,
 )
+from tiebreak.tables.formats.spans import MOST_UNMATCHED, Marked, Span, aligned, as_bio
 from tiebreak.tables.plain import MEMBER, Head, Record
-from tiebreak.tables.source import RecordPlace
+from tiebreak.tables.source import CONLL, RecordPlace
 
 # Label Studio: tasks with `annotations`, each by one person, and `predictions`, each by one model.
 
@@ -52,12 +56,14 @@ def _read_label_studio(records: Entries, rows: AnswerRows) -> None:
         task_id = task.need("id", *ID)
         for annotation in annotations_of(task):
             _read_annotation(task_id, annotation, rows)
+            _read_regions(task, annotation, rows)
         for prediction in task.entries("predictions", is_needed=False):
             worker = str(prediction.get("model_version", *ID) or "prediction")
             score = prediction.get("score", *NUMBER)
             for question, label in _studio_answers(prediction, rows):
                 if rows.wants(question):
                     rows.add(task.at, task_id, worker, label, confidence=score)
+            _read_regions(task, prediction, rows, worker)
         for _ in task.get("drafts", list) or ():
             rows.drop("drafts")
         rows.add_text(task_id, first_text(task.need("data", dict)))
@@ -81,6 +87,28 @@ def _read_annotation(task: Any, annotation: Entry, rows: AnswerRows) -> None:
             rows.add(annotation.at, task, worker, label, time=time)
     if not results:
         rows.add(annotation.at, task, worker, None, time=time)
+
+
+def _read_regions(task: Entry, said: Entry, rows: AnswerRows, worker: str | None = None) -> None:
+    """Take what an annotation marks in the text of a task; one that marks nothing, too."""
+    if said.get("was_cancelled", bool):
+        return
+    by_question: dict[str | None, list[Span]] = {}
+    for result in said.entries("result"):
+        if result.values.get("type") == "labels":
+            value = result.entry("value")
+            begin, end = (value.get(key, int) for key in ("start", "end"))
+            if begin is None or end is None:
+                continue  # of HTML, audio and the like: they have other ends
+            found = by_question.setdefault(result.need("from_name", str), [])
+            found += [(begin, end, str(label)) for label in value.need("labels", list)]
+    if not by_question and any(True for _ in said.entries("result")):
+        return
+    text = first_text(task.need("data", dict))
+    for question, spans in (by_question or {None: []}).items():
+        given = said.at, task.need("id", *ID), worker or _person(said, "completed_by"), text, spans
+        if text is not None:
+            rows.add_spans(*given, question, is_known=bool(said.get("ground_truth", bool)))
 
 
 def _person(record: Entry, key: str) -> str:
@@ -202,7 +230,14 @@ def _read_argilla_record(record: Entry, rows: AnswerRows) -> None:
                 user = answer.name("user_id")
                 status = answer.get("status", str) or "submitted"  # the nested form has lost it
                 if status.rpartition(".")[2] == "submitted":
-                    rows.add(record.at, task, user, answer.need("value", object))
+                    value = answer.need("value", object)
+                    if _are_spans(value):
+                        spans = _spans_in(value, record.at, "start", "end")
+                        text = first_text(record.need("fields", dict))
+                        rows.add_spans(record.at, task, user, text, spans, question)
+                        if value:
+                            continue
+                    rows.add(record.at, task, user, value)
                 else:
                     rows.drop(f"{status} (only submitted responses count)")
     suggestions = Entry(record.at, record.need("suggestions", dict, NULL) or {})
@@ -211,11 +246,28 @@ def _read_argilla_record(record: Entry, rows: AnswerRows) -> None:
             suggestion = suggestions.entry(question)
             agent = str(suggestion.get("agent", *ID) or "suggestion")
             value = suggestion.need("value", object)
+            if _are_spans(value):
+                spans = _spans_in(value, record.at, "start", "end")
+                text = first_text(record.need("fields", dict))
+                rows.add_spans(record.at, task, agent, text, spans, question)
+                if value:
+                    continue
             score = suggestion.get("score", *NUMBER, list)  # a list: one of each label
             if value is not None:
                 confidence = None if score == [] else score
                 rows.add(record.at, task, agent, value, confidence=confidence)
     rows.add_text(task, first_text(record.need("fields", dict)))
+
+
+def _are_spans(value: Any) -> bool:
+    """Say whether an answer is a list of spans; an empty list may be one."""
+    return isinstance(value, list) and all(isinstance(x, Mapping) and "start" in x for x in value)
+
+
+def _spans_in(values: list[Any], at: RecordPlace, begin: str, end: str) -> list[Span]:
+    """Read spans that are objects with these keys, and a label."""
+    entries = [Entry(at, value) for value in values]
+    return [(e.need(begin, int), e.need(end, int), str(e.need("label", *ID))) for e in entries]
 
 
 def _nested(record: Entry) -> Entry:
@@ -262,15 +314,26 @@ def _read_prodigy(records: Entries, rows: AnswerRows) -> None:
         names = [record.get(key, *ID) for key in ("_annotator_id", "_session_id")]
         worker = str(names[0] or names[1] or "one annotator")
         time = seconds(values.get("_timestamp"))
-        if "options" in values or isinstance(values.get("accept"), list):
+        if "label" not in values and ("spans" in values or "tokens" in values):
+            task = record.need("_input_hash", *ID)
+            if answer == "reject":
+                rows.drop("rejected")
+                continue
+            spans = _spans_in(record.get("spans", list) or [], at, "start", "end")
+            tokens = [
+                (each.need("start", int), each.need("end", int))
+                for each in record.entries("tokens", is_needed=False)
+            ]
+            rows.add_spans(
+                at, task, worker, record.get("text", str), spans, "spans", tokens or None
+            )
+        elif "options" in values or isinstance(values.get("accept"), list):
             task = record.need("_input_hash", *ID)
             if answer == "reject":
                 rows.drop("rejected")
             else:
                 rows.add(at, task, worker, record.need("accept", list), time=time)
         else:
-            if "label" not in values and (values.get("spans") or values.get("relations")):
-                raise InputError("spans-marked", at=at)
             label = record.need("label", str)
             task = record.need("_task_hash", *ID)
             # Each label has a task hash of its own, so decisions on several labels stay apart.
@@ -285,7 +348,8 @@ WITHOUT_USERS = "all"  # the file of a project in which people share their label
 
 
 def _is_doccano(head: Head) -> bool:
-    return head.has("id", "label") and (head.container == "zip" or "Comments" in head.keys)
+    has_answers = head.has("label") or head.has("entities")
+    return head.has("id") and has_answers and (head.container == "zip" or "Comments" in head.keys)
 
 
 def _read_doccano(records: Entries, rows: AnswerRows) -> None:
@@ -294,13 +358,25 @@ def _read_doccano(records: Entries, rows: AnswerRows) -> None:
         if worker in (None, WITHOUT_USERS):
             raise InputError("doccano-without-users", file=record.at.file)
         task = record.need("id", *ID)
+        text = record.values.get("text") or record.values.get("data")
+        if "entities" in record.values:
+            found = record.need("entities", list)
+            spans = _spans_in(found, record.at, "start_offset", "end_offset")
+            rows.add_spans(record.at, task, str(worker), text, spans, "spans")
+            rows.add_text(task, text)
+            continue
         label = record.need("label", list, str, int, NULL)
-        if isinstance(label, list) and any(isinstance(one, list | dict) for one in label):
-            raise InputError("spans-marked", at=record.at)
+        if isinstance(label, list) and all(
+            isinstance(one, list) and len(one) == 3 for one in label
+        ):
+            spans = [(int(a), int(b), str(name)) for a, b, name in label]
+            rows.add_spans(record.at, task, str(worker), text, spans, "spans" if spans else None)
+            if spans:
+                continue
         if isinstance(label, str):  # CSV joins several labels with #
             label = label.split("#")
         rows.add(record.at, task, str(worker), label)
-        rows.add_text(task, record.values.get("text") or record.values.get("filename"))
+        rows.add_text(task, text or record.values.get("filename"))
 
 
 # Toloka: the TSV of assignments, with INPUT:, OUTPUT:, GOLDEN: and ASSIGNMENT: columns.
@@ -421,7 +497,66 @@ def _marked(options: Mapping[str, bool | None]) -> Any:
     return [option for option, mark in options.items() if mark]
 
 
+# CoNLL: one file a worker, or one column a worker under a header.
+
+TAG = re.compile(r"O|[BIESLU]-.+")
+
+
+def _read_conll(records: Entries, rows: AnswerRows) -> None:
+    sentences = [(entry.at, entry.values["lines"]) for entry in records()]
+    file = sentences[0][0].file if sentences else ""
+    names: list[str] = []
+    if sentences and not any(map(TAG.fullmatch, sentences[0][1][0][1:])):
+        names = sentences[0][1].pop(0)  # a header: a name above each column
+        sentences = [each for each in sentences if each[1]]
+    for at, lines in sentences:
+        for fields in lines:
+            if len(fields) < 2 or len(fields) != len(lines[0]):
+                raise InputError("conll-line", at=at, value=" ".join(fields))
+    n_columns = len(sentences[0][1][0]) if sentences else 0
+    of_tags = [
+        k
+        for k in range(1, n_columns)
+        if all(TAG.fullmatch(fields[k]) for _, lines in sentences for fields in lines)
+    ]
+    if not of_tags:
+        raise InputError("conll-no-tags", file=file)
+    stem = PurePath(file).name.partition(".")[0]
+    for k in of_tags:
+        worker = names[k] if names else stem if len(of_tags) == 1 else f"{stem} {k}"
+        tags, scheme = as_bio([[fields[k] for fields in lines] for _, lines in sentences])
+        if scheme is not None:
+            note("tags-turned", file=file, scheme=scheme)
+        _add_sentences(rows, file, worker, sentences, tags)
+
+
+def _add_sentences(
+    rows: AnswerRows,
+    file: str,
+    worker: str,
+    sentences: list[tuple[RecordPlace, Any]],
+    tags: list[list[str]],
+) -> None:
+    """Take the tags of one worker, by the tokens of the first worker who has the sentence."""
+    n_lost = n_tokens = 0
+    for n, ((at, lines), said) in enumerate(zip(sentences, tags, strict=True)):
+        words = [fields[0] for fields in lines]
+        known = rows.spans.texts.setdefault(n, " ".join(words)).split(" ")
+        ends = np.cumsum([len(word) + 1 for word in known])
+        tokens = [(int(b) - len(w) - 1, int(b) - 1) for w, b in zip(known, ends, strict=True)]
+        place = aligned(known, words)
+        kept = [None if i is None else said[i] for i in place]
+        n_tokens += len(words)
+        n_lost += len(words) - sum(i is not None for i in place)
+        rows.spans.add(Marked(at, n, worker, "tags", [], tags=kept), rows.spans.texts[n], tokens)
+    if n_lost > MOST_UNMATCHED * n_tokens:
+        raise InputError("tokens-differ", file=file, worker=worker, n=n_lost, n_tokens=n_tokens)
+    if n_lost:
+        note("tokens-dropped", n=n_lost)
+
+
 FORMATS = (
+    Format("conll", "CoNLL", lambda head: head.container == CONLL, _read_conll),
     Format("label-studio", "Label Studio", _is_label_studio, _read_label_studio),
     Format(
         "label-studio-min",

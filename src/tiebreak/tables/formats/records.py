@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
+from tiebreak.tables.formats.spans import Marked, Span, SpanAnswers
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import Head, KeepText
 from tiebreak.tables.source import RecordPlace
@@ -100,6 +101,7 @@ class Imported(NamedTuple):
     table: Table
     gold: dict[Hashable, Hashable]
     form: str
+    sequences: dict[str, list[Any]] | None = None  # columns, where the answers are tags of tokens
 
 
 def with_keys(*keys: str) -> Callable[[Head], bool]:
@@ -163,6 +165,7 @@ class AnswerRows:
         self.questions: Counter[str] = Counter()
         self.remarks: list[str] = []
         self.columns: dict[str, list[Any]] = {"task": [], "worker": [], "label": []}
+        self.spans = SpanAnswers()
         self._keep_text = keep_text
         self._places: list[RecordPlace] = []
         self._known: dict[Hashable, tuple[Any, RecordPlace]] = {}
@@ -213,6 +216,26 @@ class AnswerRows:
             fields = {"at": at, "task": task, "label": label, "before": before, "where": where}
             raise InputError("known-twice", **fields)
 
+    def add_spans(
+        self,
+        at: RecordPlace,
+        text_id: Any,
+        worker: str,
+        text: str | None,
+        spans: list[Span],
+        question: str | None = None,
+        tokens: list[tuple[int, int]] | None = None,
+        *,
+        is_known: bool = False,
+    ) -> None:
+        """Take the spans that somebody marked in a text; none is an answer, too."""
+        if text is None:
+            raise InputError("spans-without-text", at=at)
+        wrong = next((s for s in spans if not 0 <= s[0] < s[1] <= len(text)), None)
+        if wrong is not None:
+            raise InputError("span-outside-text", at=at, span=wrong, n=len(text))
+        self.spans.add(Marked(at, text_id, worker, question, spans, is_known), text, tokens)
+
     def add_text(self, task: Any, text: object) -> None:
         """Take what to show for a task, where somebody wants to know."""
         if self._keep_text is not None and text and isinstance(text, str):
@@ -221,6 +244,10 @@ class AnswerRows:
     def finish(self) -> Imported:
         """Make a table; report how many answers were read, kept and dropped."""
         asked, questions = self.options.question, dict(self.questions)
+        marked = self.spans.questions()
+        has_labels = any(label is not None for label in self.columns["label"]) or self._known
+        if marked and (asked in marked if asked is not None else not has_labels):
+            return self._of_spans(marked)
         if asked is not None and asked not in questions:
             raise InputError("no-question", file=self.name, question=asked, questions=questions)
         if len(questions) > 1 and not asked and not self.default_question:
@@ -251,6 +278,28 @@ class AnswerRows:
         return Imported(
             arrays(self.columns, Source(self.name, self._places.__getitem__)), gold, self.title
         )
+
+    def _of_spans(self, questions: list[str]) -> Imported:
+        """Make a table of tokens: one tag of each annotator on each."""
+        asked = self.options.question
+        if asked is None and len(questions) > 1:
+            counts = {
+                each: sum(m.question == each for m in self.spans.marked) for each in questions
+            }
+            raise InputError("several-questions", file=self.name, questions=counts)
+        self.options.refuse(["multi_label"], self.name, "it marks spans")
+        made = self.spans.make_tokens(asked or questions[0], self.options.nested)
+        note(
+            "spans-read",
+            file=self.name,
+            format=self.title,
+            n_spans=sum(len(m.spans) for m in self.spans.marked if not m.is_known),
+            n_texts=len(self.spans.texts),
+            n_tokens=len(made.sequences["task"]),
+            dropped=[f"{n:,} {reason}" for reason, n in self._dropped.items()],
+        )
+        source = Source(self.name, made.places.__getitem__)
+        return Imported(arrays(made.columns, source), made.gold, self.title, made.sequences)
 
     def _refuse_empty(self, reasons: list[str]) -> None:
         if self._known:
