@@ -262,9 +262,9 @@ def _score(
         path[codes.row] = problem.tasks.best_path(potentials_of(problem, state))
         if tags.scheme == NONE:
             return float(np.mean(path[row] == label))
-        found, said = tags.kind[path[row]] >= 0, tags.kind[label] >= 0
-        n_right = np.count_nonzero(said & (path[row] == label))
-        n_tokens = int(np.count_nonzero(found)) + int(np.count_nonzero(said))
+        found, said = tags.kind[path[row]], tags.kind[label]
+        n_right = np.count_nonzero((found == said) & (said >= 0))
+        n_tokens = int(np.count_nonzero(found >= 0)) + int(np.count_nonzero(said >= 0))
         return 2.0 * float(n_right) / max(n_tokens, 1)
 
     first = FitState(known.clamp(train.votes()))
