@@ -646,6 +646,15 @@ def _log_sum(x: Floats) -> Floats:
         return np.asarray(np.log(np.exp(x - safe[..., None]).sum(axis=-1)) + safe)
 
 
+def _shares(logs: Floats) -> Floats:
+    """Return the softmax over the last axis."""
+    with np.errstate(invalid="ignore"):
+        if logs.shape[-1] == 2:
+            gap = logs[..., 1] - logs[..., 0]
+            return np.stack([expit(-gap), expit(gap)], axis=-1)
+        return np.asarray(np.exp(logs - _log_sum(logs)[..., None]))
+
+
 def count_messages(scores: Floats, step: Steps, value: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what counts with the same values say to their nodes: [eq:count-messages].
 
