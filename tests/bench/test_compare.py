@@ -279,7 +279,7 @@ def test_bad_input_is_refused(write: Any, tmp_path: Path) -> None:
     with refused(tb.errors.GoldError, "gold-of-other-tasks small") as error:
         tb.bench.run({"small": (SMALL.responses, {f"g{i}": "0" for i in range(9)})})
     assert error.value.fields["gold"] == ["g0", "g1", "g2", "g3", "g4"]
-    with refused(tb.InputError, "method-without-aggregate"):
+    with refused(tb.InputError, "method-not-loaded"):
         tb.bench.run(SETS, [write("empty", "x = 1\n")])
     with refused(tb.InputError, "method-not-loaded"):
         tb.bench.run(SETS, [write("broken", "def aggregate(:\n")])

@@ -72,7 +72,7 @@ def test_a_failed_method_is_told_and_ends_with_1(
     [
         (["R", "--gold", "other.csv"], "gold-of-other-tasks"),
         (["R"], "no-bench-gold"),
-        (["R", "--gold", "G", "--method", "empty.py"], "method-without-aggregate"),
+        (["R", "--gold", "G", "--method", "empty.py"], "method-not-loaded"),
         (["R", "--gold", "G", "--method", "glad"], "wrong-value"),
         (["R", "--gold", "G", "--resume"], "option-needs"),
         (["R", "--gold", "G", "--set", "sedes=3"], "unknown-setting"),

@@ -60,9 +60,8 @@ from tiebreak.tables import read_gold, read_responses
 
 register(
     {
-        "method-without-aggregate": "{file} has no function aggregate(crowd) or aggregate(crowd, "
-        "seed) that returns one row of scores per task.",
-        "method-not-loaded": "{file} cannot be loaded: {reason}.",
+        "method-not-loaded": "{file} is no method: {reason}.\nA method is a file with a function "
+        "aggregate(crowd) or aggregate(crowd, seed) that returns one row of scores per task.",
         "gold-of-other-tasks": "No task of {name} has a known label. Gold begins with {gold}, the "
         "responses with {tasks}.\nGive both the same task ids.",
     }
@@ -153,15 +152,13 @@ def _of_file(path: Path) -> Aggregator:
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:
-        function = _load(path, source := "".join(_texts(path)))
+        source = "".join(_texts(path))
+        return _of_function(_load(path, source), path.stem, source)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise InputError("method-not-loaded", file=str(path), reason=reason) from error
     finally:
         sys.path.remove(folder)
-    if not callable(function):
-        raise InputError("method-without-aggregate", file=str(path))
-    return _of_function(function, path.stem, source)
 
 
 @functools.cache
@@ -170,7 +167,7 @@ def _load(path: Path, source: str) -> Any:
     spec: Any = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return vars(module).get("aggregate")
+    return module.aggregate
 
 
 def _texts(path: Path) -> list[str]:
