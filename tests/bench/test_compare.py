@@ -269,6 +269,8 @@ def test_a_page_is_made_of_the_record_alone(tmp_path: Path) -> None:
     assert "| small |" in found.page()
     other = [cell | {"version": "9.9"} for cell in found.cells]
     assert "9.9" not in found.page()
+    assert "version" not in found.summary()[0]
+    assert tb.bench.BenchResults((*found.cells, *other)).summary()[0][-1] == "version"
     assert "9.9" in tb.bench.BenchResults((*found.cells[:1], *other[1:])).page()
 
 

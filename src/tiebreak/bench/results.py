@@ -170,6 +170,11 @@ class BenchResults:
             row += [number(of[metric][method].get(last)) for metric in METRICS[1:]]
             time, of_vb = of["cpu"][method].get(last), of["cpu"].get("vb", {}).get(last)
             rows.append([*row, number(time / of_vb if time is not None and of_vb else None, 1)])
+        if len({cell["version"] for cell in self.cells}) > 1:
+            rows[0].append("version")
+            for row in rows[1:]:
+                of_method = (c["version"] for c in self.cells if c["method"] == row[0])
+                row.append(", ".join(dict.fromkeys(of_method)))
         return rows
 
     def by_set(self, metric: str) -> list[list[str]]:
