@@ -184,6 +184,27 @@ def test_labels_are_held_against_constraints() -> None:
     assert told.rules
 
 
+def test_the_report_says_what_constraints_did(tmp_path: Path) -> None:
+    votes, rules = crowd()
+    model: Any = tb.VariationalBayes().fit(votes, constraints=rules)
+    model.report(tmp_path / "page.html", json_path=tmp_path / "page.json")
+    found = json.loads((tmp_path / "page.json").read_text())["sections"]["constraints"]
+    assert found["n"] == len(rules)
+    assert found["n_broken"] == 0
+    assert len(found["tasks"]) == found["n_moved"] > 0
+
+
+def test_streams_and_models_of_counts_refuse_constraints(tmp_path: Path) -> None:
+    votes, rules = crowd()
+    model: Any = tb.VariationalBayes().fit(votes, constraints=rules)
+    with pytest.raises(tb.TiebreakError) as raised:
+        model.update([("n1", "w8", "1")], forget=0.5)
+    assert raised.value.code == "constraints-need-responses"
+    with pytest.raises(tb.TiebreakError) as raised:
+        tb.GibbsSampler().fit(votes, constraints=rules)
+    assert raised.value.code == "no-constraints"
+
+
 def test_known_labels_choose_how_often_groups_are_empty() -> None:
     rng = np.random.default_rng(3)
     votes, gold = [], {}

@@ -28,6 +28,7 @@ SECTIONS = [
         "judges",
         "doubtful_tasks",
         "links",
+        "constraints",
         "features",
     ),
     *("shared_errors", "agreement", "questions", "fit"),

@@ -411,6 +411,9 @@ def report(
     ] = None,
     links: options.Links = None,
     gold: options.Gold = None,
+    groups: options.Groups = None,
+    rule: options.Rule = None,
+    constraints: options.Constraints = None,
     features: options.Features = None,
     feature_columns: options.FeatureColumns = None,
     truth: Annotated[
@@ -431,7 +434,7 @@ def report(
     """
     require_both(by, accepts)
     files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
-    files["features"] = features
+    files |= {"features": features, "groups": groups, "rule": rule, "constraints": constraints}
     inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target

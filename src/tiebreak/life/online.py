@@ -26,7 +26,7 @@ from tiebreak.data.gold import Gold, GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Label
 from tiebreak.data.responses import INT32_END
-from tiebreak.errors import GoldError, LinkError, ResponseError
+from tiebreak.errors import GoldError, LinkError, OptionError, ResponseError
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference import calibration, dirichlet, stages
 from tiebreak.inference.climb import FitState, Problem, Stopping
@@ -192,6 +192,8 @@ class Stream:
 
     def __init__(self, model: VariationalBayes, *, n_open: int | None = None) -> None:
         refuse_counts(model)
+        if model.constraints_ is not None:
+            raise OptionError("no-constraints", what="A stream")
         self.template = model
         self.n_open = n_open
         self.crowd_model: CrowdModel = model._crowd_model

@@ -704,6 +704,42 @@ def _features(subject: Subject) -> Found | None:
     }
 
 
+def _constraints(subject: Subject) -> Found | None:
+    """What constraints did, the soft ones that look wrong, and labels that they changed."""
+    model = subject.model
+    report, own, table = model.constraint_report_, model.own_probabilities_, model.constraints_
+    if report is None or own is None or table is None:
+        return None
+    label, without = model.labels_.label, own.argmax(axis=1)
+    moved = np.flatnonzero(without != label)
+    first = moved[np.argsort(-own[moved, without[moved]], kind="stable")[:MOST_LINKS]]
+    doubtful = model.doubtful_constraints_
+    shown = [] if doubtful is None else range(min(len(doubtful), MOST_LINKS))
+    return {
+        **report._asdict(),
+        "n": len(table),
+        "tasks": [
+            {
+                "task": name(model.tasks_[i]),
+                "label": name(model.classes_[int(label[i])]),
+                "probability": model.probabilities_[i, label[i]],
+                "without": name(model.classes_[int(without[i])]),
+                "without_probability": own[i, without[i]],
+            }
+            for i in first.tolist()
+        ],
+        "doubtful": [
+            {
+                "constraint": clip(doubtful.constraints.say(f), 120),
+                "where": clip(doubtful.constraints.where(f), 80),
+                "wrong": doubtful.probability[f],
+            }
+            for f in shown
+            if doubtful is not None
+        ],
+    }
+
+
 def _links(subject: Subject) -> Found | None:
     """Find links that labels break, that look wrong, or that cannot all hold."""
     model = subject.model
@@ -929,6 +965,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Subject], Found | None]]] = {
     "judges": ("The panel", _judges),
     "doubtful_tasks": ("Tasks to look at", _doubtful_tasks),
     "links": ("Links", _links),
+    "constraints": ("Constraints", _constraints),
     "features": ("What features say", _features),
     "shared_errors": ("Errors that workers share", _shared_errors),
     "agreement": ("Agreement", _agreement),
