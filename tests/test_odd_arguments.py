@@ -103,6 +103,12 @@ CLUSTER: dict[str, Any] = {
     "repeats": None,
     "executor": None,
 }
+ON_SCALE: dict[str, Any] = {
+    "labels": tb.VariationalBayes(scale="1..3").fit([("a", "x", 1), ("b", "x", 3)]).labels_,
+    "gold": {"a": 2, "b": 3},
+    "given": {"b": 3},
+    "scale": "1..3",
+}
 CALLS: dict[str, Call] = {
     "simulate.crowd": (
         tb.simulate.crowd,
@@ -120,7 +126,12 @@ CALLS: dict[str, Call] = {
     "judges.percent_agreement": (tb.judges.percent_agreement, {"responses": CROWD}),
     "judges.krippendorff_alpha": (
         tb.judges.krippendorff_alpha,
-        {"responses": CROWD, "level": "ordinal", "order": np.array([0, 1])},
+        {
+            "responses": CROWD,
+            "level": "interval",
+            "order": np.array([0, 1]),
+            "values": np.array([1.0, 2.0]),
+        },
     ),
     "judges.agreement_report": (
         tb.judges.agreement_report,
@@ -193,6 +204,9 @@ CALLS: dict[str, Call] = {
     "evaluate.calibration_error": (tb.evaluate.calibration_error, SCORED | {"bins": 5}),
     "evaluate.f_by_class": (tb.evaluate.f_by_class, SCORED),
     "evaluate.f_score": (tb.evaluate.f_score, SCORED | {"average": "macro", "absent": "skip"}),
+    "evaluate.interval_coverage": (tb.evaluate.interval_coverage, ON_SCALE),
+    "evaluate.mean_absolute_error": (tb.evaluate.mean_absolute_error, ON_SCALE),
+    "evaluate.weighted_kappa": (tb.evaluate.weighted_kappa, ON_SCALE | {"weights": "linear"}),
     "evaluate.log_loss": (tb.evaluate.log_loss, SCORED | {"floor": 1e-9}),
     "evaluate.report": (tb.evaluate.report, SCORED | {"links": LINKS}),
     "evaluate.violations": (tb.evaluate.violations, {"labels": MODEL.labels_, "links": LINKS}),

@@ -79,6 +79,9 @@ if TYPE_CHECKING:
     from tiebreak.tables import Features
 
 INITS = ("majority",)
+# How often a known task counts on a scale. A channel is learnt from few tasks, so that guesses
+# outweigh gold sooner than there are; of care_asset and simulated juries: experiments/10_scales.
+WEIGHT_ON_SCALE = 5.0
 CALIBRATIONS = ("auto", "votes", "none")
 
 
@@ -479,6 +482,8 @@ def weight_of_gold(gold_weight: GoldWeight, inputs: Inputs) -> Floats | None:
     remote, crowd = inputs.remote, inputs.responses
     counts = crowd.weigh_labels() if remote is None else remote.answers.counts
     has_links = inputs.link_codes is not None
+    if inputs.scale is not None and gold_weight == AUTO and not has_links:
+        gold_weight = WEIGHT_ON_SCALE
     return weight_of_known(gold_weight, counts.sum(axis=1), crowd.n_classes, has_links=has_links)
 
 

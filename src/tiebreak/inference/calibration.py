@@ -137,7 +137,9 @@ def choose_by_gold(
     """
     gold = GoldCodes(known.task, known.label)
     evidence = Evidence(None, np.empty(0), gold, is_sample=known.weight is not None)
-    if options.mode != "auto" or len(known.task) < max(N_FOLDS, LEAST_SHARE * plain.n_tasks):
+    # On a scale gold moves workers however few labels it has: plain VB scores as no fit with gold.
+    share = 0.0 if plain.workers.starts_at_gold else LEAST_SHARE
+    if options.mode != "auto" or len(known.task) < max(N_FOLDS, share * plain.n_tasks):
         return choose(plain, parameters, options, evidence)
     scores = held_out_scores(plain, parameters, known, from_gold=from_gold)
     order = np.argsort(known.task, kind="stable")

@@ -240,7 +240,10 @@ def krippendorff_alpha(
             words = f"the codes 0 to {n_classes - 1}, each once"
             raise OptionError.must_be("order", words, order)
         counts = Counts(sparse.csr_array(counts.table[:, given.astype(np.int64)]))
-    values = np.arange(n_classes, dtype=np.float64) if values is None else values
+    if values is None:
+        values = np.arange(n_classes, dtype=np.float64)
+    words = f"{n_classes} numbers"
+    values = as_floats("values", values, words, shapes=[(n_classes,)], are_right=np.isfinite)
     without = _alpha_without(counts, level, values)
     value = float(without(np.zeros((1, n_classes)))[0])
     if n_tasks < 2 or np.isnan(value):
