@@ -72,6 +72,7 @@ CROWDS: dict[str, Any] = {
     "shared": 0.1,
     "random_state": 0,
 }
+RULES = [{"tasks": ["t0", "t1"], "label": "yes", "count": "0-1"}]
 READ: dict[str, Any] = {"columns": None, "format": None}
 SESSION: dict[str, Any] = {
     "responses": ROWS,
@@ -259,6 +260,11 @@ CALLS: dict[str, Call] = {
     ),
     "read_gold": (tb.read_gold, READ | {"source": "gold.csv", "question": None}),
     "read_labels": (tb.read_labels, READ | {"source": "labels.csv"}),
+    "evaluate.broken_constraints": (
+        tb.evaluate.broken_constraints,
+        {"labels": "labels.csv", "constraints": RULES},
+    ),
+    "read_constraints": (tb.read_constraints, READ | {"source": RULES}),
     "read_links": (tb.read_links, READ | {"source": "links.csv", "sampling": None}),
     "Gold.write": (GOLD.write, {"target": "made.csv", "format": None}),
     "Labels.write": (

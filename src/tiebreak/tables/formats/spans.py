@@ -39,7 +39,7 @@ class Marked(NamedTuple):
     tags: list[str | None] | None = None  # where the file has tags, by token; None: no answer
 
 
-class Tokens(NamedTuple):
+class TokenTables(NamedTuple):
     """The rows of all tokens: answers, what follows what, and labels that are known."""
 
     columns: dict[str, list[Any]]
@@ -69,7 +69,7 @@ class SpanAnswers:
         """Return the questions under which anything was marked."""
         return list(dict.fromkeys(m.question for m in self.marked if m.question is not None))
 
-    def make_tokens(self, question: str | None, nested: str | None) -> Tokens:
+    def make_tokens(self, question: str | None, nested: str | None) -> TokenTables:
         """Make one answer of each annotator on each token."""
         columns: dict[str, list[Any]] = {"task": [], "worker": [], "label": []}
         places: list[RecordPlace] = []
@@ -103,7 +103,7 @@ class SpanAnswers:
             for i, (a, b) in enumerate(of_text)
         ]
         table = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        return Tokens(columns, places, table, gold)
+        return TokenTables(columns, places, table, gold)
 
     def _tokens_of(self, text: Any) -> list[Ends]:
         return self.tokens.get(text) or tokenised(self.texts[text])
