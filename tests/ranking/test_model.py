@@ -17,6 +17,7 @@ import tiebreak as tb
 from tiebreak.data.pairs import TIE, PairVerdicts
 from tiebreak.kernels.layout import Floats
 from tiebreak.ranking import BradleyTerry
+from tiebreak.ranking.model import Davidson, Fit, Parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
 
@@ -110,12 +111,10 @@ def test_covariance_and_variances_are_those_of_the_whole_curvature(name: str) ->
     at = slow.at["s"]
     assert model.covariance_ == pytest.approx(centre @ inverse[at, at] @ centre, abs=2e-4)
     for effect, variance in model.variance_.items():
-        x, spread = best[slow.at[effect]], np.diag(inverse)[slow.at[effect]]
-        used = np.ones(len(x), dtype=bool)
-        if effect == "v":  # items that a prompt has not seen tell nothing
-            used = np.isin(np.arange(len(x)), np.concatenate(slow.cell))
-        expected = ((x[used] ** 2).sum() + spread[used].sum() + 0.1) / (used.sum() + 1)
-        assert variance == pytest.approx(expected, rel=5e-3)
+        if effect != "v":  # of which the next test is
+            x, spread = best[slow.at[effect]], np.diag(inverse)[slow.at[effect]]
+            squares = (x**2).sum() + spread.sum()
+            assert squares / variance == pytest.approx(len(x) - 1 + np.sqrt(variance), rel=5e-3)
     for judge, row in zip(model.judges_, range(3), strict=False):
         if "p_judge" in slow.at:
             of = np.zeros(slow.n)
@@ -123,6 +122,30 @@ def test_covariance_and_variances_are_those_of_the_whole_curvature(name: str) ->
             of[slow.at["p_judge"].start + row] = 1.0
             width = (judge.first_place_high - judge.first_place_low) / (2 * 1.6449)
             assert width == pytest.approx(np.sqrt(of @ inverse @ of), rel=1e-3)
+
+
+def marginal(model: Davidson, fit: Fit, of: str, factor: float) -> float:
+    """Return Laplace's log marginal likelihood with a variance times a factor, and its prior."""
+    for name, variance in fit.variance.items():
+        model.precision[model.at[name]] = 1.0 / variance
+    variance = fit.variance[of] * factor
+    model.precision[model.at[of]] = 1.0 / variance
+    here = model.look(fit.x)
+    for _ in range(8):
+        gradient, curvature = model.slopes(here)
+        here = model.look(here.x + curvature.solve(gradient))
+    of_effects = len(fit.of(of)) * np.log(variance)
+    prior = 0.5 * np.log(variance) - np.sqrt(variance)
+    return float(here.objective - 0.5 * (of_effects + model.slopes(here)[1].log_det) + prior)
+
+
+def test_the_variance_of_items_on_prompts_is_the_likeliest() -> None:
+    arena = drawn(5, n_items=6, n_prompts=20, n_each=12, on_prompts=0.7)
+    model = Davidson(arena.pairs, Parts(True, True, True))
+    fit = model.maximise()
+    ends = [marginal(model, fit, "v", factor) for factor in (0.98, 1.0, 1.02)]
+    assert ends[1] > max(ends[0], ends[2])
+    assert ends[0] == pytest.approx(ends[2], abs=0.05 * abs(ends[1] - ends[0]) + 1e-4)
 
 
 @settings(max_examples=6)

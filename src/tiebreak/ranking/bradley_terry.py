@@ -139,10 +139,9 @@ class BradleyTerry:
         given = (self.items_, self.strengths_, self.covariance_, self._group, counts)
         self.ranking_ = rank_items(*given, self.level, self.random_state, read.frame)
         vars(self).pop("judges_", None)
-        first = np.bincount(read.first, minlength=len(self.items_))
-        share = first / np.maximum(first + np.bincount(read.second, minlength=len(first)), 1)
-        if self.position and np.ptp(share) > 0.0 and np.ptp(self.strengths_) > 0.0:
-            correlation = float(np.corrcoef(share, self.strengths_)[0, 1])
+        shown = self.strengths_[np.stack([read.first, read.second])]
+        if self.position and np.ptp(shown) > 0.0:
+            correlation = float(np.diff(shown.mean(axis=1))[0] / -2.0 / shown.std())
             if abs(correlation) > CONFOUNDED:
                 note("order-goes-with-strength", correlation=correlation)
         return self
@@ -224,7 +223,8 @@ class BradleyTerry:
         if worker is None:
             return self.predict_codes(a, b)
         is_one = isinstance(worker, str) or not hasattr(worker, "__len__")
-        return self.predict_codes(a, b, self.pairs_.workers.codes([worker] if is_one else worker))
+        asked = [worker] * len(a) if is_one else worker
+        return self.predict_codes(a, b, self.pairs_.workers.codes(asked))
 
     def predict_codes(self, first: Codes, second: Codes, judge: Codes | None = None) -> Floats:
         """Return the same by codes; a judge that is None or −1 is any judge."""
@@ -315,7 +315,11 @@ class BradleyTerry:
             "best": ranking.item[0],
             "probability_best": float(ranking.probability_best[0]),
             "alike": [str(ranking.item[int(i)]) for i in np.flatnonzero(same_tier)],
-            "alike_ranks": [*ranking.rank_low[same_tier], *ranking.rank_high[same_tier]],
+            "alike_ranks": [
+                int(each)
+                for ends in (ranking.rank_low, ranking.rank_high)
+                for each in ends[same_tier]
+            ],
             "prefer_first": [str(each.worker) for each in self.judges_ if each.prefers_first],
         }
 

@@ -31,14 +31,16 @@ PRIORS = {
     "g": 0.09,
 }  # variances; g runs away where it is left free
 START = {"p_judge": 1.0, "t_judge": 1.0, "v": 0.5}  # variances that are learnt
-EXTRA = 0.1  # square of one more effect of each kind, so that no variance is 0
 FIXED = 1e4  # precision of the mean of g, which is 0: else sharpness and strengths trade places
 MOST_DENSE = 6000  # parameters that are not eliminated: their matrix takes 288 MB
 MOST_CELLS = 1 << 21  # of rows of C at a time
 MOST_STEPS = 200
 SMALL_STEP = 1e-6  # of the last step but one: steps get small quadratically
-SMALL_CHANGE = 1e-4  # of the log of a variance
+SMALL_CHANGE = 1e-3  # of the log of a variance
 FARTHEST = 5.0  # of one step
+NEAR = 0.05  # steps smaller than the last change of variances by this: the mode is found
+ASIDE = 1e-3  # of the log of a variance
+FLATTEST = 1e-4  # curvature over a log variance, as a share of the number of effects
 
 
 class Parts(NamedTuple):
@@ -119,6 +121,7 @@ class Davidson:
         made = (self._placed(each, n_rows) for each in families)
         self.differences, self.sharpness, self.others, self.nu = made
         self.eta = (self.differences + self.others).tocsr()
+        self.across = self.eta.T.tocsr(), self.nu.T.tocsr()  # which takes as long as a product
         self.precision = np.zeros(self.n_dense + int(self.size.sum()))
         for name, variance in (PRIORS | START | {"s": parts.spread**2}).items():
             if name in self.at:
@@ -146,26 +149,28 @@ class Davidson:
         scores -= scores.max(axis=0)
         p = np.exp(scores)
         norm = p.sum(axis=0)
-        likelihood = np.where(self.counts > 0.0, self.counts * (scores - np.log(norm)), 0.0).sum()
+        used = self.counts > 0.0
+        likelihood = (self.counts[used] * (scores - np.log(norm))[used]).sum()
         penalty = self.precision @ np.square(x)
         penalty += sum(w * x[self.at[name]].sum() ** 2 for name, w in self.held.items())
         return ModelAt(x, p / norm, sharp, delta, float(likelihood - 0.5 * penalty))
 
     def slopes(self, here: ModelAt) -> tuple[Floats, Curvature]:
         """Return the gradient of the objective and, negated, its curvature."""
-        eta = self.eta
+        eta, (eta_t, nu_t) = self.eta, self.across
         if "g" in self.at:
             eta = _scaled(self.differences, here.sharp) + self.others
             eta = eta + _scaled(self.sharpness, here.sharp * here.delta)
+            eta_t = eta.T.tocsr()
         first, second, tie = here.p
         residual = self.counts - self.total * here.p
-        gradient = eta.T @ (residual[0] - residual[1]) / 2.0 + self.nu.T @ residual[TIE]
+        gradient = eta_t @ (residual[0] - residual[1]) / 2.0 + nu_t @ residual[TIE]
         gradient -= self.precision * here.x
         ee = self.total * (first + second - (first - second) ** 2) / 4.0
         en = -self.total * (first - second) * tie / 2.0
         nn = self.total * tie * (1.0 - tie)
-        cross = eta.T @ _scaled(self.nu, en)
-        curvature = eta.T @ _scaled(eta, ee) + cross + cross.T + self.nu.T @ _scaled(self.nu, nn)
+        cross = eta_t @ _scaled(self.nu, en)
+        curvature = eta_t @ _scaled(eta, ee) + cross + cross.T + nu_t @ _scaled(self.nu, nn)
         curvature = curvature.tocsr()
         m = self.n_dense
         dense = curvature[:m, :m].toarray() + np.diag(self.precision[:m])
@@ -176,25 +181,32 @@ class Davidson:
 
     def maximise(self) -> Fit:
         """Climb by Newton's steps, and learn variances of effects: [eq:pair-variances]."""
-        learnt = {name: START[name] for name in START if name in self.at}
+        learnt = {name: float(np.log(START[name])) for name in START if name in self.at}
+        steps = {name: Secant(1.0 + len(self.precision[self.at[name]])) for name in learnt}
         here = self.look(np.zeros(len(self.precision)))
-        converged = False
+        change, settled, converged = 1.0, not learnt, False
         for _ in range(MOST_STEPS):
             gradient, curvature = self.slopes(here)
             step = curvature.solve(gradient)
-            largest, change = float(np.abs(step).max()), 0.0
+            largest = float(np.abs(step).max())
+            moves = not settled and largest < NEAR * change  # the slopes are those at the mode
+            if moves:
+                change, diagonal = 0.0, curvature.diagonal()
+                for name, log in learnt.items():
+                    squares = np.square(here.x[self.at[name]]) + diagonal[self.at[name]]
+                    slope = float(squares.sum()) * np.exp(-log) - len(squares)
+                    slope += 1.0 - np.exp(log / 2.0)  # the prior σ ~ Gamma(2, 1)
+                    if name == "v":
+                        slope -= self._log_det_change(here, curvature)
+                    learnt[name] += (move := steps[name](log, slope))
+                    change = max(change, abs(move))
+                settled = change < SMALL_CHANGE
             here = self._climb(here, step)
-            if learnt and largest < 1.0:
-                diagonal = curvature.diagonal()
-                for name, old in learnt.items():
-                    x, uncertain = here.x[self.at[name]], diagonal[self.at[name]]
-                    # EM's fixed point is σ² = (Σ x² + Σ var + .1) / (m + 1); this meets it sooner.
-                    n_known = len(x) + 1.0 - float(uncertain.sum()) / old
-                    learnt[name] = (float(x @ x) + EXTRA) / max(n_known, EXTRA)
-                    change = max(change, abs(np.log(learnt[name] / old)))
-                    self.precision[self.at[name]] = 1.0 / learnt[name]
+            if moves:
+                for name, log in learnt.items():
+                    self.precision[self.at[name]] = np.exp(-log)
                 here = self.look(here.x)
-            converged = largest < SMALL_STEP and change < SMALL_CHANGE
+            converged = settled and largest < SMALL_STEP and not moves
             if converged:
                 break
         _, curvature = self.slopes(here)
@@ -205,7 +217,19 @@ class Davidson:
             cross[name] = curvature.solve(unit)
         s = self.at["s"]
         inverse, diagonal = curvature.inverse[s, s], curvature.diagonal()
-        return Fit(self.at, here.x, inverse, diagonal, cross, learnt, converged, self.has_ties)
+        variance = {name: float(np.exp(log)) for name, log in learnt.items()}
+        return Fit(self.at, here.x, inverse, diagonal, cross, variance, converged, self.has_ties)
+
+    def _log_det_change(self, here: ModelAt, curvature: Curvature) -> float:
+        """Return how log |H| changes with the log of the variance of v, as all parameters follow.
+
+        EM leaves it out, and finds half of the variance where items have few verdicts on a prompt.
+        """
+        at = self.at["v"]
+        pull = np.zeros(len(here.x))
+        pull[at] = here.x[at] * self.precision[at]
+        there = self.look(here.x + ASIDE * curvature.solve(pull))
+        return (self.slopes(there)[1].log_det - curvature.log_det) / ASIDE
 
     def _climb(self, here: ModelAt, step: Floats) -> ModelAt:
         """Take a step, or the first of its halves that does not go down."""
@@ -215,6 +239,23 @@ class Davidson:
             if found.objective >= here.objective - 1e-12 * abs(here.objective):
                 return found
         return here
+
+
+class Secant:
+    """Steps to where a slope is 0: the first as EM takes it, then by the last two slopes."""
+
+    def __init__(self, size: float) -> None:
+        self.size = size  # of the curvature, at most
+        self.last: tuple[float, float] | None = None
+
+    def __call__(self, at: float, slope: float) -> float:
+        """Return the next step, of 1 at most."""
+        curvature = self.size
+        if self.last is not None and at != self.last[0]:
+            curvature = -(slope - self.last[1]) / (at - self.last[0])
+            curvature = float(np.clip(curvature, FLATTEST * self.size, self.size))
+        self.last = (at, slope)
+        return float(np.clip(slope / curvature, -1.0, 1.0))
 
 
 class ModelAt(NamedTuple):
@@ -246,10 +287,12 @@ class Curvature:
                 d[part.row // k, part.row % k, part.col % k] = part.data
                 d[:, range(k), range(k)] += precision[at].reshape(-1, k)
                 self.blocks.append((at, np.asarray(np.linalg.inv(d), dtype=np.float64)))
+        self.log_det = -sum(float(np.linalg.slogdet(each)[1].sum()) for _, each in self.blocks)
         schur = dense.copy()
         for at, inverse in self.blocks:
             schur -= self.rows[at].T @ self._across(at, inverse)
         self.factor = cho_factor(schur)
+        self.log_det += 2.0 * float(np.log(np.diag(self.factor[0])).sum())
         self.inverse = cho_solve(self.factor, np.eye(m))
 
     def _across(self, at: slice, inverse: Floats) -> Floats:
