@@ -19,10 +19,11 @@ def pairs(tmp_path: Path) -> Path:
     found = drawn(3, n_items=5, n_prompts=10, n_each=20).pairs
     words = ("first", "second", "tie")
     path = tmp_path / "pairs.csv"
+    columns = (found.first, found.second, found.verdict, found.worker, found.prompt)
     rows = (
         f"item{a},item{b},{words[v]},judge{w},q{q}\n"
         for a, b, v, w, q in zip(
-            found.first, found.second, found.verdict, found.worker, found.prompt, strict=True
+            *(each.tolist() for each in columns if each is not None), strict=True
         )
     )
     path.write_text(HEADER + "".join(rows))

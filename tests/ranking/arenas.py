@@ -10,7 +10,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.pairs import PairVerdicts
 from tiebreak.kernels.layout import Codes, Floats
 
-PLAIN = {"judges": False, "prompts": False, "position": False}
+PLAIN: dict[str, Any] = {"judges": False, "prompts": False, "position": False}
 
 
 class Arena(NamedTuple):

@@ -109,9 +109,15 @@ def test_unknown_items_and_unfitted_models_are_refused() -> None:
     model = tb.BradleyTerry().fit([("a", "b", "first")])
     with refused(tb.InputError, "no-such-item"):
         model.probability_better("a", "z")
-    for options in ({"level": 1.0}, {"spread": 0.0}, {"prompts": "some"}, {"judges": 1}):
+    wrong: tuple[dict[str, Any], ...] = (
+        {"level": 1.0},
+        {"spread": 0.0},
+        {"prompts": "some"},
+        {"judges": 1},
+    )
+    for options in wrong:
         with pytest.raises(tb.errors.OptionError):
-            tb.BradleyTerry(**options).fit([("a", "b", "first")])  # type: ignore[arg-type]
+            tb.BradleyTerry(**options).fit([("a", "b", "first")])
 
 
 @pytest.mark.filterwarnings(NOTES)
@@ -147,7 +153,8 @@ def test_intervals_cover_in_simulation() -> None:
         arena = drawn(seed, n_items=8, n_prompts=15, n_each=20, on_prompts=0.8)
         a, b = np.triu_indices(8, 1)
         true = arena.strength[a] - arena.strength[b]
-        for name, options in (("plain", PLAIN), ("default", {})):
+        kinds: tuple[tuple[str, dict[str, Any]], ...] = (("plain", PLAIN), ("default", {}))
+        for name, options in kinds:
             model = tb.BradleyTerry(**options).fit(arena.pairs)
             c = model.covariance_
             error = np.sqrt(c[a, a] + c[b, b] - 2.0 * c[a, b])
