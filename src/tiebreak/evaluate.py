@@ -351,7 +351,7 @@ class Report:
         figures = {
             name: value
             for name, value in asdict(self).items()
-            if value is not None or name not in OF_SCALE  # of labels that have no scale
+            if value is not None or name not in (*OF_SCALE, "broken_constraints")
         }
         return figures | {"f_by_class": {str(k): f for k, f in self.f_by_class.items()}}
 
