@@ -181,6 +181,12 @@ def test_bad_scales_are_refused_with_their_code(
     assert done.stdout == ""
 
 
+def test_methods_without_scales_say_so(run: Callable[..., Any]) -> None:
+    for method in ("ds", "mv"):
+        done = run("fuse", "scores.csv", "--scale", "1..5", "--method", method)
+        assert code_of(done) == "method-without-scale"
+
+
 def test_words_and_many_numbers_are_refused_where_the_scale_is_to_be_found(
     run: Callable[..., Any],
 ) -> None:
@@ -197,7 +203,10 @@ def test_describe_tells_what_an_order_does(run: Callable[..., Any]) -> None:
     done = run("describe", "scores.csv", "--json")
     assert done.exit_code == 0, done.output
     agreement = json.loads(done.stdout)["agreement"]
-    assert agreement["alpha_interval"] > agreement["alpha"]
+    assert agreement["interval_alpha"] > agreement["alpha"]
+    low, high = agreement["interval_alpha_interval"]
+    assert low < agreement["interval_alpha"] < high
+    assert "interval" in run("describe", "scores.csv").stdout
     assert agreement["share_of_orders"] <= 0.035
     rows = [f"t{i},w{j},{i + j}" for i in range(30) for j in range(2)]
     Path("points.csv").write_text("\n".join(["task,worker,points", *rows]))
@@ -228,3 +237,14 @@ def test_the_panel_names_each_judge(model: tb.VariationalBayes) -> None:
     assert [each.worker for each in found.readers] == list(model.workers_)
     assert json.dumps(found.to_dict())
     assert len(found.sentences()) >= 4
+
+
+@pytest.mark.data
+def test_web_is_a_scale(data_dir: Path) -> None:
+    folder = data_dir / "web"
+    gold = tb.read_gold(folder / "gold.csv")
+    model = tb.VariationalBayes(scale="auto").fit(folder / "responses.csv")
+    assert model.scale_ is not None
+    assert model.scale_.levels == (1, 2, 3, 4, 5)
+    assert tb.evaluate.accuracy(model.labels_, gold) > 0.85
+    assert tb.evaluate.mean_absolute_error(model.labels_, gold) < 0.2

@@ -24,7 +24,7 @@ from tiebreak.cli.output import (
 )
 from tiebreak.errors import OptionError
 from tiebreak.options import PROCESSOR, MeanFieldOptions, require_count
-from tiebreak.wording import counted
+from tiebreak.wording import agreeing, counted
 
 if TYPE_CHECKING:
     from tiebreak.decide import Decisions
@@ -268,7 +268,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
         "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
-        **({} if model.scale_ is None else {"scale": summarise_scale(model)}),
+        **({"scale": summarise_scale(model)} if model.scale_ is not None and crowd.n_tasks else {}),
         **({"r_hat": model.r_hat_} if method == "gibbs" else {}),
     }
 
@@ -424,8 +424,9 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
         differ = FromVote(found["n_differ"], found["expected_right"] or 0.0)
         lines.append(differ.sentence(found["of"], n["workers"], has_gold=n["gold"] > 0))
     if "scale" in n:
-        n_differ = counted(n["scale"]["n_differ_from_mean"], "label")
-        lines.append(f"{n_differ} of {n['tasks']:,} other than the rounded mean of the answers")
+        n_differ, n_labels = n["scale"]["n_differ_from_mean"], counted(n["tasks"], "label")
+        verb = agreeing(n_differ, "differ")
+        lines.append(f"{n_differ:,} of {n_labels} {verb} from the rounded mean of the answers.")
     if n.get("workers_lost"):
         lines.append(f"{counted(n['workers_lost'], 'worker')} lost on the way; nothing is missing")
     return lines

@@ -170,8 +170,12 @@ def measure_agreement(
         "pairs": len(found.pairs.first),
     }
     figures["share_of_orders"] = found.share_of_orders
-    for title in ("alpha", "alpha_ordinal", "alpha_interval"):
-        alpha = getattr(found, title)
+    by_title = {
+        "alpha": found.alpha,
+        "alpha_ordinal": found.alpha_ordinal,
+        "interval_alpha": found.alpha_interval,
+    }
+    for title, alpha in by_title.items():
         figures[title] = None if alpha is None else known(alpha.value)
         has_interval = alpha is not None and alpha.low is not None
         figures[f"{title}_interval"] = [alpha.low, alpha.high] if alpha and has_interval else None
@@ -260,7 +264,7 @@ def _rows(agreement: dict[str, Any]) -> list[str]:
     titles = {
         "alpha": "Krippendorff's α",
         "alpha_ordinal": "ordinal α",
-        "alpha_interval": "interval α",
+        "interval_alpha": "interval α",
         "fleiss_kappa": "Fleiss' κ",
         "cohen_kappa": "Cohen's κ, mean of pairs",
         "percent": "equal pairs of labels",
@@ -268,7 +272,7 @@ def _rows(agreement: dict[str, Any]) -> list[str]:
     rows = []
     for name, title in titles.items():
         value, interval = agreement[name], agreement.get(f"{name}_interval")
-        if name in ("alpha_ordinal", "alpha_interval") and value is None:
+        if name in ("alpha_ordinal", "interval_alpha") and value is None:
             continue
         shown = "unknown" if value is None else f"{value:.4f}"
         between = "95 %: {:.4f} to {:.4f}".format(*interval) if interval else ""

@@ -41,6 +41,7 @@ OWN: dict[str, Message] = {
     "tool-of-spans": "{to} takes spans, and this table has labels: give what fuse --spans-out "
     "wrote.",
     "method-without-workers": "--method mv does not model workers; --worker-summary needs it to.",
+    "method-without-scale": "--method {method} reads no scale; --method auto and vb do.",
     "nothing-new": "There is nothing new: name responses, --links or --gold.",
     "not-over-shards": "{what} over shards has no {options}. Leave it out.",
     "shards-need-folder": "Labels of shards go into a folder: name it with -o FOLDER.",

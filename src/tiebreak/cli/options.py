@@ -277,6 +277,8 @@ class CommandInputs(OptionValues):
             if name.startswith("link_") or name == "on_contradiction":
                 require(f"--set {name}", True, "--links", self.files.get("links"))
         if self.scale is not None:
+            if method not in (None, "auto", "vb"):
+                raise OptionError("method-without-scale", method=method)
             self.left["scale"] = self.scale
         return build_estimator(method, self, defaults, needs_vb=needs_vb)
 

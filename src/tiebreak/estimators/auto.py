@@ -298,8 +298,8 @@ class Auto(BayesEstimator):
         is_known = np.zeros(crowd.n_tasks, dtype=bool)
         if inputs.gold_codes is not None:
             is_known[inputs.gold_codes.task] = True
-        for name in {KINDS, SCALE} & differs.keys() if inputs.gold_codes is None else ():
-            self._note_split(differs[name])
+        elif KINDS in differs:
+            self._note_split(differs[KINDS])
         self.from_vote_ = committee.compare_with_votes(
             votes, self.probabilities_, self.labels_.label, is_known
         )
