@@ -65,7 +65,7 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: 
     """Return u of [eq:task-update] for every task, (n_tasks, n_classes)."""
     if len(log_prior) >= MANY_CLASSES:
         return np.asarray(_responses_matrix(tasks) @ log_table) + log_prior
-    by_response = _weighted(log_table[tasks.code], tasks)
+    by_response = _weighted(log_table.take(tasks.code, axis=0), tasks)
     task = np.repeat(np.arange(tasks.n_tasks, dtype=np.int32), np.diff(tasks.start))
     return np.asarray(_sum_by(task, by_response, tasks.n_tasks) + log_prior)
 

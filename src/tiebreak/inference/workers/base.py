@@ -111,7 +111,7 @@ class CrowdFacts:
         """Return the prior of a worker of whom nothing is known, (1, answer, class)."""
         is_for_all = isinstance(self.confusion, str) or np.ndim(self.confusion) in (1, 2)  # type: ignore[arg-type]
         given = self.confusion if is_for_all else "diagonal"
-        return dirichlet.confusion_prior(given, Ids(()), self.n_classes)
+        return dirichlet.confusion_prior(given, self.workers[:0], self.n_classes)
 
 
 class WorkerCells(NamedTuple):
