@@ -209,6 +209,14 @@ def test_a_classifier_is_trained_eleven_times(crowd: Crowd) -> None:
     assert Counted.n == 11
 
 
+def test_few_texts_without_a_word_in_common() -> None:
+    votes = [(task, who, task[0]) for task in ("x1", "x2", "y1", "y2") for who in ("ann", "bob")]
+    texts = {"x1": "red cat", "x2": "blue dog", "y1": "green bird", "y2": "white fish"}
+    model = tb.VariationalBayes().fit(votes, features=texts)
+    assert model.classifier_weight_ == 0.0
+    assert model.labels_.best() == {task: task[0] for task in texts}
+
+
 def test_two_classes_texts_and_sparse_rows(crowd: Crowd) -> None:
     made = tb.simulate.crowd(200, 8, 2, responses_per_task=2, random_state=1)
     rng = np.random.default_rng(0)

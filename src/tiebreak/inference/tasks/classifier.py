@@ -40,6 +40,7 @@ GIVEN = "given"  # the features are class probabilities already
 LEAST_GAIN = 5.0
 MIXED = 1e-3  # of the class shares in f: nothing is impossible
 TINY = 1e-12
+FEW_TEXTS = 200  # below, a term of one text counts: there may be no other
 LOOSE, LAST = Stopping(1e-2), Stopping(1e-5)  # of ascents between trainings, and of the last one
 
 
@@ -100,7 +101,8 @@ class ClassifierPrior:
             what = "A classifier on features"
             raise MissingExtraError.needed("scikit-learn", "features", what) from None
         if features.is_text:
-            words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
+            least = 2 if len(features.values) >= FEW_TEXTS else 1  # texts that a term is in
+            words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=least)
             return make_pipeline(words, LogisticRegression(C=1.0, max_iter=1000))
         scaler = StandardScaler(with_mean=not hasattr(features.values, "tocsr"))
         return make_pipeline(scaler, LogisticRegression(C=0.1, max_iter=1000))
