@@ -202,7 +202,8 @@ class FactorNetwork:
                 told, z, wrong = count_messages(own, group.step, group.value)
                 q[group.nodes] = _shares(told + own)
                 log_z[group.component] = z
-                broken |= _by_id(group.ids[:, 0], wrong)
+                if np.isfinite(group.value).all():
+                    broken |= _by_id(group.ids[:, 0], wrong)
             elif group.kind == SMALL:
                 assert group.shape is not None
                 q[group.nodes], log_z[group.component], wrong = group.shape.infer(own)
