@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.special import ndtr
 
 from tiebreak.data import messages  # noqa: F401  # registered
@@ -288,6 +287,8 @@ def coincidences(responses: Responses) -> Floats:
 
     Pairs of answers to one task count, with weight 1 / (n − 1) where a task has n answers.
     """
+    from scipy import sparse  # here: fits without a scale do without it
+
     cells = (responses.task_of_each(), responses.label_of_each())
     shape = (responses.n_tasks, responses.n_classes)
     table = sparse.csr_array(
