@@ -301,7 +301,7 @@ class Sweeps:
         given = (self.own_q, self.own_rows, everyone, self.problem.n_threads)
         codes, totals = self.problem.backend.tally(*given)
         if own.draws is not None:
-            totals = totals - (1.0 - own.draws) @ self.own_q
+            totals = totals - np.einsum("i,ik", 1.0 - own.draws, self.own_q)
         return codes, totals
 
     def tally(self, chosen: Mask | None = None) -> Sums:
@@ -312,7 +312,8 @@ class Sweeps:
             return Sums(codes, (totals,))
         if own.draws is not None:
             absent = 1.0 - own.draws
-            totals = totals - (absent if chosen is None else absent * chosen[own.at]) @ self.own_q
+            absent = absent if chosen is None else absent * chosen[own.at]
+            totals = totals - np.einsum("i,ik", absent, self.own_q)
         return Sums(codes, (totals, *self.problem.tasks.tally(self.own_q)))
 
     def value(self) -> float | None:

@@ -88,7 +88,9 @@ class LearntErrors:
 
     def value(self, agree: Floats) -> float:
         """Return what copies that are none add to the bound: any other class, all alike."""
-        return 0.0 if self.of_copies is None else -float(self.of_copies @ (1.0 - agree))
+        return (
+            0.0 if self.of_copies is None else -float(np.einsum("i,i", self.of_copies, 1.0 - agree))
+        )
 
 
 def rates_of(counts: Floats) -> Floats:
