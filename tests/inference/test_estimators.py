@@ -311,3 +311,13 @@ def test_an_unknown_result_of_a_fitted_model_is_not_said_to_come_with_a_fit() ->
         _ = model.label_
     assert not isinstance(caught.value, tb.errors.NotFittedError)
     assert (caught.value.name, caught.value.obj) == ("label_", model)  # so that Python says labels_
+
+
+@pytest.mark.parametrize("name", ["probas_", "errors_", "priors_", "skills_", "fit_predict_proba"])
+def test_a_name_of_crowdkit_is_answered_by_ours_fitted_or_not(name: str) -> None:
+    model = tb.MajorityVote()
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="here it is") as caught:
+            getattr(model, name)
+        assert not isinstance(caught.value, tb.errors.NotFittedError)
+        model.fit([("a", "ann", "cat"), ("a", "bob", "dog")])

@@ -354,6 +354,7 @@ CASES: dict[str, Do] = {
     "no-order": rows("task,worker,label,position", *(f"a{i},w,x,{i}" for i in range(9))),
     "number-twins": rows(HEADER.strip(), "1,w,x", "1.0,w,y"),
     "order-found": rows("task,worker,order,label", "a,w,AB,A", "a,w,BA,B"),
+    "order-not-told": rows("task,worker,order,label", "a,w,p,first", "a,v,q,second"),
     "orders-as-workers": rows("task,worker,order,label", "a,w,1,x", "a,w,2,y", repeats="last"),
     "packed-rows": lambda f: tables.read_every_row(CROWD),
     "rows-against-time": rows("task,worker,label,date", "a,w,x,2024-02-02", "a,w,y,2024-01-01"),

@@ -207,10 +207,11 @@ class Encoder:
         is_coded = pa.types.is_dictionary(given.type)
         values = given if is_coded else given.dictionary_encode()
         codes, names = np.asarray(values.indices.fill_null(MISSING)), values.dictionary
-        if is_coded:  # what its rows use, in order of first appearance
+        if is_coded:  # perhaps not in order of first appearance, or with names that no row uses
             self._is_distinct = False
-            used = np.asarray(values.indices.unique().drop_null())
-            if not np.array_equal(used, np.arange(len(names))):
+            newest = np.maximum.accumulate(np.append(np.int32(MISSING), codes))
+            if newest[-1] + 1 != len(names) or (np.diff(newest) > 1).any():
+                used = np.asarray(values.indices.unique().drop_null())
                 code_of = np.full(len(names) + 1, MISSING, dtype=np.int32)  # one for nothing
                 code_of[used] = np.arange(len(used), dtype=np.int32)
                 codes, names = code_of.take(codes, mode="wrap"), names.take(pa.array(used))

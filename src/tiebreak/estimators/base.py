@@ -60,6 +60,14 @@ from tiebreak.options import (
 )
 from tiebreak.wording import counted
 
+OF_CROWDKIT = {  # what its users look for, and our name
+    "probas_": "probabilities_, with rows tasks_ and columns classes_",
+    "errors_": "confusion_, [worker, truth, answer]",
+    "priors_": "class_prior_",
+    "skills_": "workers_table()",
+    "fit_predict_proba": "fit(…).probabilities_",
+}
+
 if TYPE_CHECKING:
     from tiebreak.data.sequences import Sequences
     from tiebreak.decide import Decisions
@@ -308,11 +316,13 @@ class Estimator:
         return as_html(title, (), ()) + self.labels_._repr_html_()
 
     def __getattr__(self, name: str) -> Any:
-        is_result = name.endswith("_") and not name.startswith("_")
+        meant = OF_CROWDKIT.get(name)
+        is_result = name.endswith("_") and not name.startswith("_") and meant is None
         if is_result and "labels_" not in vars(self):
             raise NotFittedError("no-result-yet", name=type(self).__name__, result=name)
         # Python adds the name that may have been meant: labels_ for label_.
         message = f"{type(self).__name__!r} object has no attribute {name!r}"
+        message += f"; here it is {meant}" if meant else ""
         raise AttributeError(message, name=name, obj=self)
 
     def _read_inputs(

@@ -50,11 +50,13 @@ MESSAGES: dict[str, Message] = {
     "stream, forgets nothing and is not kept as counts. Give it more with update(responses).",
     "gold-changed": "Task {task!r} is known as {former!r} already, and now as {label!r}. Correct "
     "the one that is wrong; to change what the model knows, fit it again.",
+    "unknown-record": "the model holds a {name}, which is not known here: where it is a worker "
+    "model of your own, import its module first",
     # streams
     "linked-to-itself": "Task {task!r} is linked to itself.",
     "class-not-taken": "Label {label!r} is a new class, and what was learnt of this crowd's "
     "workers as a whole does not tell how they give it. Fit the model again with all responses.",
-    "no-stream-of": "{path} holds a {name}; only VariationalBayes takes a stream. Fit one: "
+    "no-stream-of": "{path} is a model of {name}; only VariationalBayes takes a stream. Fit one: "
     "tiebreak fuse RESPONSES --method vb --save MODEL.tbm",
     "journal-not-written": "{path} cannot be written: {reason}.",
     "event-not-json": "This is not JSON: {reason}.",

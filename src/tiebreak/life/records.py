@@ -66,12 +66,14 @@ HOMES = {  # of records that few models hold: loaded when one is met
 
 
 def record_named(name: str) -> type[Any]:
-    """Return the class of a record by its name; KeyError: there is none."""
+    """Return the class of a record by its name."""
     if name in HOMES:
         found: type[Any] = getattr(importlib.import_module(HOMES[name]), name)
         return found
     if name in Workers.registry:
         return Workers.registry[name]
+    if name not in RECORDS:
+        raise InputError("unknown-record", name=name)
     return RECORDS[name]
 
 

@@ -177,8 +177,9 @@ def read_about(folder: Path, kind: Kind) -> dict[str, Any]:
         raise FileError("array-folder-is-file", path=folder, what=kind.what) from None
     except (OSError, ValueError) as error:
         raise damaged(folder, f"{ABOUT}: {error}", kind) from None
-    if not isinstance(about, dict) or about.get("what") != kind.what:
-        raise FileError("array-folder-of-other-kind", folder=folder, what=kind.what)
+    found = about.get("what") if isinstance(about, dict) else None
+    if found != kind.what:
+        raise FileError("array-folder-of-other-kind", folder=folder, what=kind.what, found=found)
     version = about.get("version")
     if not isinstance(version, int) or version > kind.version:
         fields = {"version": version, "what": kind.what, "known": kind.version}

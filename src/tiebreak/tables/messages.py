@@ -431,6 +431,9 @@ MESSAGES: dict[str, Message] = {
     "order-found": "{table}: column {column!r} tells the order in which answers were shown. "
     "{label!r} is taken to be the same answer in every order. If it is what was shown first, say "
     "turned=False; if not, turned=True ends this note.",
+    "order-not-told": "{table}: verdicts such as {label!r} name what was shown in a place. Column "
+    "{column!r} has the values {orders:list}, which do not say where each answer was shown, so no "
+    "verdict is turned back: labels name places, not answers. Call the orders AB and BA.",
     "orders-as-workers": "{table}: column {column!r} is the order of presentation; each worker and "
     "order is a worker of its own.",
     "packed-rows": "{source} holds packed responses, whose rows are settled. Name the table of "
@@ -518,7 +521,7 @@ MESSAGES: dict[str, Message] = {
     "array-folder-foreign": "{folder} is a folder of something else. Choose another name.",
     "array-folder-is-file": "{path} is a file, not a folder of {what}. Choose another name.",
     "array-folder-missing": "There is no folder {folder}. {cure}",
-    "array-folder-of-other-kind": "{folder} holds no {what}: about.json says something else.",
+    "array-folder-of-other-kind": "{folder} holds no {what}: its about.json says {found!r}.",
     "array-folder-version": "{folder} has version {version!r} of {what}, and this tiebreak reads "
     "up to version {known}. Use a newer tiebreak.",
     "in-use": "{target} is in use: {holder}. Try again later; update and stream wait for it with "

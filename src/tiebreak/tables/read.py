@@ -539,8 +539,8 @@ def read_texts(
 ) -> dict[Hashable, str]:
     """Read what tasks look like, or classes mean: an id, `of` what, and a text for it.
 
-    `of` "system" it reads which system each task is about. A mapping of id to text will do too;
-    an id without a text is left out.
+    `of` "system" it reads which system each task is about. A mapping of id to text, or a tool's
+    export, will do too; an id without a text is left out.
 
     Examples
     --------
@@ -550,6 +550,9 @@ def read_texts(
     {'cat': 'Any feline.'}
     """
     schema = {"task": schemas.TEXTS, "class": schemas.CLASS_TEXTS, "system": schemas.SYSTEMS}[of]
+    source = _opened(source, schema, format)
+    if of == "task" and _is_export(source):
+        return _texts_of_export(source)
     _, found = load_table(_unfolded(source, schema), schema, columns, format)
     rows = zip(*(column.to_pylist() for column in found.values()), strict=True)
     given = [(key, str(text)) for key, text in rows if text is not None]
@@ -569,6 +572,9 @@ def read_contents(
     >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
     {'image': {'a': 'a.png'}}
     """
+    source = _opened(source, schemas.CONTENTS, format)
+    if _is_export(source):
+        return {"text": _texts_of_export(source)}
     table, found = load_table(source, schemas.CONTENTS, columns, format)
     if len(found) == 1:
         raise InputError("nothing-to-show", table=table.title)
@@ -581,6 +587,25 @@ def read_contents(
         }
         for name, column in found.items()
     }
+
+
+def _opened(source: Any, schema: Schema, format: str | None) -> Any:
+    """Open files, which can be read once; what is in memory stays as it is."""
+    is_named = is_file(source) or names_several(source)
+    return open_source(source, format, schema) if is_named else source
+
+
+def _is_export(source: Any) -> bool:
+    """Return whether a source is a tool's file, which says itself what each task looks like."""
+    if not isinstance(source, Opened) or "text" in source.keys:
+        return False
+    return _tool_of(source, ReadingOptions()) is not None
+
+
+def _texts_of_export(source: Opened) -> dict[Hashable, str]:
+    from tiebreak.tables import formats
+
+    return formats.read_texts(source) or {}
 
 
 def read_selection(

@@ -324,6 +324,8 @@ def _turn(
     swapped = None if pair is None else _swapped(orders, pair, is_place=is_place)
     if pair is None or swapped is None:
         if is_turned is None:
+            if pair is not None and is_place and len(orders) > 1:
+                note("order-not-told", table=table.title, column=name, label=pair[0], orders=orders)
             return None
         raise InputError("cannot-turn", table=table.title, column=name, orders=orders)
     if not swapped:

@@ -10,6 +10,9 @@ import pytest
 from commands import tiebreak
 from tables.formats.answers import answers, read
 
+from tiebreak import tables
+from tiebreak.tables import formats
+
 
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
@@ -208,3 +211,11 @@ class TestExport:
         path = tmp_path / "argilla.json"
         path.write_text(self._export(labels, data, "argilla"))
         assert set(read(path).workers) == {"tiebreak"}
+
+
+def test_an_export_says_itself_what_tasks_look_like(data: Path) -> None:
+    export = data / "label-studio.json"
+    texts = formats.read_texts(export)
+    assert texts
+    assert tables.read_texts(export) == texts
+    assert tables.read_contents(export) == {"text": texts}

@@ -186,9 +186,10 @@ def test_two_games_of_a_pair_are_two_orders(tmp_path: Path) -> None:
     }
 
 
-def test_a_pair_seen_once_needs_no_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["question_id", "question", "task"])
+def test_a_pair_seen_once_needs_no_order(tmp_path: Path, name: str) -> None:
     path = tmp_path / "pairs.csv"
-    path.write_text("question_id,model_a,model_b,winner,judge\n1,y,x,A,ann\n2,x,y,x,ann\n")
+    path.write_text(f"{name},model_a,model_b,winner,judge\n1,y,x,A,ann\n2,x,y,x,ann\n")
     assert answers(read(path)) == {
         ("1 | x vs y", "ann"): "model_b",
         ("2 | x vs y", "ann"): "model_a",

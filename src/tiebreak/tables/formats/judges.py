@@ -206,7 +206,7 @@ def _mt_bench_games(record: Entry, options: ReadingOptions) -> Iterator[Game]:
     """Yield the games of a record: one, or two of which the second was shown the other way."""
     ending = ("a", "b") if "model_a" in record.values else ("1", "2")
     one, other = (record.name(f"model_{e}") for e in ending)
-    keys = ("question_id", "id", "item", "prompt")
+    keys = ("question_id", "id", "item", "task", "question", "prompt")
     question = next((record.name(key) for key in keys if key in record.values), None)
     turn = record.get("turn", *ID)
     judges = record.get("judge", str, list)
