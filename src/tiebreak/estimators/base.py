@@ -457,6 +457,8 @@ def problem_on(
     n_linked = 0 if inputs.link_codes is None else 2 * len(inputs.link_codes.left)
     if inputs.sequences is not None:
         n_linked += len(inputs.sequences.codes.row)
+    if inputs.network is not None:
+        n_linked += 2 * len(inputs.network[0])
     return Problem(
         rows.laid,
         tasks,

@@ -52,6 +52,8 @@ register(
         "None; got {value!r}.",
         "subtypes-need-exact-links": "worker_model={worker_model!r} needs exact links: "
         "tb.ExactLinkOptions().",
+        "network-beside-others": "Edges of a network (near) go without sequences, features and "
+        "constraints. Leave one of them out.",
         "no-sequence-options": "sequence_options must be tb.SequenceOptions(…) or None; got "
         "{value!r}.",
         "subtypes-with-sequences": "worker_model={worker_model!r} splits classes into subtypes, "

@@ -52,7 +52,12 @@ def publish(model: VariationalBayes, fitted: Fitted, scored: Scored) -> None:
     publish_learnt(model, fitted, scored)
     has_collapsed = note_doubts(fitted, model.labels_, model.dependence)
     inputs = fitted.inputs
-    is_plain = inputs.link_codes is None and inputs.gold_codes is None and inputs.sequences is None
+    is_plain = (
+        inputs.link_codes is None
+        and inputs.gold_codes is None
+        and inputs.sequences is None
+        and inputs.network is None
+    )
     is_plain &= inputs.scale is None  # two levels that are swapped mean nothing
     if is_plain and not has_collapsed:
         from tiebreak.inference import near_modes
@@ -68,7 +73,7 @@ def publish_learnt(model: VariationalBayes, fitted: Fitted, scored: Scored) -> N
     model.calibration_ = found["calibration_"]
     placed = fitted.inputs.sequences
     model.sequences_ = None if placed is None else placed.given
-    for name in ("spans_", "transitions_", "sequence_model_"):
+    for name in ("spans_", "transitions_", "sequence_model_", "neighbours_"):
         setattr(model, name, found.get(name))
     model.sequence_choice_ = found.get("sequence_choice_", ())
     model.link_strength_ = found.get("link_strength_")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from tiebreak import tables
+from tiebreak.data import Responses
 from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
@@ -29,7 +30,7 @@ from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import COMMUNITIES, SCALE, CrowdModel, WorkerModel, name_of
 from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.layout import Floats
-from tiebreak.links import OnContradiction
+from tiebreak.links import Links, OnContradiction
 from tiebreak.options import AUTO, LinkOptions, SequenceOptions
 
 if TYPE_CHECKING:
@@ -146,6 +147,9 @@ class VariationalBayes(BayesEstimator):
         With features: the classifier, trained on all tasks; how far it is believed, 0 to 1, where 0
         means dropped; by how many nats a task, and standard errors, it predicts responses better
         than class shares; (n_tasks, n_classes), each by training without it. None without features.
+    network_, neighbours_
+        With edges of a network: these, and (n_classes, n_classes), how often neighbours are of each
+        pair of classes, or None.
     link_strength_, link_grid_
         For mean-field: the strength used; what each strength of the grid gave, or None.
 
@@ -159,6 +163,8 @@ class VariationalBayes(BayesEstimator):
     """
 
     sequences_: Sequences | None = field(init=False)
+    network_: Links | None = field(init=False)
+    neighbours_: Floats | None = field(init=False)
     spans_: Spans | None = field(init=False)
     transitions_: Floats | None = field(init=False)
     sequence_model_: str | None = field(init=False)
@@ -225,7 +231,19 @@ class VariationalBayes(BayesEstimator):
             if constraints is not None:
                 raise OptionError("constraints-beside-sequences")
             responses = with_tasks_of(given, responses, self.worker_model)
-        inputs = self._read_inputs(responses, links, gold, features, constraints)
+        pairs = None if links is None else tables.read_links(links)
+        network = pairs if pairs is not None and pairs.near else None
+        if network is not None:
+            if given is not None or features is not None or constraints is not None:
+                raise OptionError("network-beside-others")
+            if not isinstance(responses, Responses):
+                responses = tables.read_responses(responses)
+            responses = responses.with_tasks(network.tasks)
+            pairs = None
+        inputs = self._read_inputs(responses, pairs, gold, features, constraints)
+        if network is not None:
+            inputs = inputs._replace(network=network.edges(inputs.responses.tasks))
+        self.network_ = network
         if given is not None:
             inputs = with_sequences(inputs, given, self.sequence_options)
         self.worker_model_ = SCALE if inputs.scale is not None else name_of(self.worker_model)
@@ -254,7 +272,7 @@ class VariationalBayes(BayesEstimator):
         is_warm = q is not None
         if q is None and not isinstance(self.init, str):
             q = stages.q_of_init(self.init, crowd)
-        is_ordered = inputs.sequences is not None
+        is_ordered = inputs.sequences is not None or inputs.network is not None
         alone = is_ordered or learnt is not None
         rows = rows_of(inputs, None if is_warm else q, alone=alone)
         problem = self._problem(rows, inputs)

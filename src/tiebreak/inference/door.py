@@ -77,6 +77,7 @@ class Inputs(NamedTuple):
     implied: Implications | None  # what follows from the links to use and from gold
     remote: RemoteTasks | None = None  # beside those of `responses`
     sequences: Placed | None = None
+    network: tuple[Codes, Codes] | None = None  # ends of edges between neighbours
     features: Features | None = None  # of every task
     scale: Scale | None = None  # of the classes
     rules: ConstraintCodes | None = None  # constraints, checked

@@ -95,6 +95,10 @@ def fit(
     known = Known.of(gold, options.weight)
     problem = plain
     found: dict[str, Any] = {}
+    if inputs.network is not None:
+        from tiebreak.inference import networks
+
+        return networks.fit(plain, inputs, rows, start, options, parameters)
     if inputs.sequences is not None:
         from tiebreak.inference import sequencing
 

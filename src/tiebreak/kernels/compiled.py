@@ -5,6 +5,7 @@ from functools import partial
 from tiebreak.kernels import numba_sweep
 from tiebreak.kernels.numba_chains import *  # noqa: F403
 from tiebreak.kernels.numba_links import *  # noqa: F403
+from tiebreak.kernels.numba_neighbours import *  # noqa: F403
 from tiebreak.kernels.numba_sweep import *  # noqa: F403
 from tiebreak.kernels.sweeper import HostSweeper
 

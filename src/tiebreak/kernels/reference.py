@@ -5,6 +5,7 @@ from functools import partial
 from tiebreak.kernels import numpy_sweep
 from tiebreak.kernels.numpy_chains import *  # noqa: F403
 from tiebreak.kernels.numpy_links import *  # noqa: F403
+from tiebreak.kernels.numpy_neighbours import *  # noqa: F403
 from tiebreak.kernels.numpy_sweep import *  # noqa: F403
 from tiebreak.kernels.sweeper import HostSweeper
 

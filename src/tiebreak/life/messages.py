@@ -46,8 +46,9 @@ MESSAGES: dict[str, Message] = {
     "keep the responses.",
     "votes-not-counted": "Auto needs the responses: a vote cannot be told from counts. Keep the "
     "responses, or use VariationalBayes (--method vb).",
-    "sequences-need-responses": "A model of tasks in sequences keeps its responses: it takes no "
-    "stream, forgets nothing and is not kept as counts. Give it more with update(responses).",
+    "sequences-need-responses": "A model of tasks in sequences or a network keeps its responses: "
+    "it takes no stream, forgets nothing and is not kept as counts. Give it more with "
+    "update(responses).",
     "gold-changed": "Task {task!r} is known as {former!r} already, and now as {label!r}. Correct "
     "the one that is wrong; to change what the model knows, fit it again.",
     "unknown-record": "the model holds a {name}, which is not known here: where it is a worker "

@@ -130,6 +130,8 @@ def _fit_all(
     given: dict[str, Any] = {"links": pairs, "gold": _join_gold(model.gold_, gold)}
     if vars(model).get("sequences_") is not None:
         given["sequences"] = model.sequences_
+    if vars(model).get("network_") is not None:
+        given["links"] = model.network_
     if features is not None:
         given["features"] = features
     given["constraints"] = model.constraints_ if rules is None else rules
@@ -227,7 +229,7 @@ def digest(responses: Responses) -> str:
 
 def refuse_counts(model: Any) -> None:
     """Refuse to go on from counts where tasks are in sequences, or depend on features."""
-    if vars(model).get("sequences_") is not None:
+    if any(vars(model).get(name) is not None for name in ("sequences_", "network_")):
         raise OptionError("sequences-need-responses")
     if model.classifier_weight_:
         raise OptionError("features-not-counted")

@@ -91,6 +91,10 @@ MESSAGES: dict[str, Message] = {
         f"{counted(n, 'link')} {agreeing(n, 'have')} no task id on the {side} "
         f"({'; '.join(places)}). Fill in the task or remove the row."
     ),
+    "near-beside-others": "Links that say near are edges of a network: all of them are, and none "
+    "has a weight. Keep must- and cannot-links out of this table.",
+    "near-elsewhere": "Edges of a network (near) are taken by VariationalBayes().fit(…, links=) "
+    "alone, without sequences; write must or cannot for links.",
     "links-odd-word": lambda n, shown: (
         f"{counted(n, 'link')} {agreeing(n, 'are')} neither must nor cannot: {shown}.\n{ALLOWED}"
     ),

@@ -39,6 +39,7 @@ SAMPLINGS: tuple[Sampling, ...] = ("pairs", "duplicates")
 DUPLICATE_WORDS = frozenset({"duplicate", "duplicates", "copy"})
 PAIR_WORDS = frozenset({"same", "different"})  # answers about a pair
 MUST_WORDS = DUPLICATE_WORDS | {"must", "mustlink", "same", "ml", "1", "+1", "1.0", "true"}
+NEAR_WORDS = frozenset({"near", "neighbour", "neighbor"})  # in a network
 CANNOT_WORDS = frozenset({"cannot", "cannotlink", "different", "cl", "-1", "-1.0", "false"})
 
 COLUMNS = ("left", "right", "must", "row", "weight", "who", "duplicate")  # one value per link
@@ -54,7 +55,8 @@ class Links:
     tasks[i] names task i, in order of first appearance. A link without `weight` (nan, or None for
     all) is hard: it holds. A weight > 0 is the log-odds that the link is right. `who` says where a
     link comes from, in codes of `sources`. `row` is the row of the source each came from.
-    `duplicate` says which must-links join copies of one task; None: none does.
+    `duplicate` says which must-links join copies of one task; None: none does. `near`: all join
+    neighbours in a network, which imply nothing.
 
     >>> Links.from_pairs(must=[("a", "b")], cannot=[("b", "c")])
     Links(1 must, 1 cannot, 3 tasks)
@@ -71,6 +73,7 @@ class Links:
     source: Source = field(default=NOWHERE, repr=False)
     frame: str = field(default="pyarrow", repr=False)
     duplicate: Mask | None = field(default=None, repr=False)
+    near: bool = field(default=False, repr=False)  # edges of a network: neither must nor cannot
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
@@ -101,20 +104,23 @@ class Links:
     ) -> Links:
         """Build from columns of equal length; see `tiebreak.read_links`.
 
-        `link` holds booleans, True for must, or words: must, cannot, duplicate. A missing weight
-        means a hard link. Rows with the same pair, kind and source are one link; the last weight
-        counts, and a change is reported. `sampling` says how links came about: "pairs" were drawn
-        or asked, "duplicates" are copies of one task. None: must-links of a source without
-        cannot-links are duplicates, which is reported.
+        `link` holds booleans, True for must, or words: must, cannot, duplicate; near alone. A
+        missing weight means a hard link. Rows with the same pair, kind and source are one link; the
+        last weight counts, and a change is reported. `sampling` says how links came about: "pairs"
+        were drawn or asked, "duplicates" are copies of one task. None: must-links of a source
+        without cannot-links are duplicates, which is reported.
         """
         columns = {"left": left, "right": right, "link": link, "weight": weight, "who": who}
         lengths = {name: len(column) for name, column in columns.items() if column is not None}
         if len(set(lengths.values())) > 1:
             raise LinkError("links-unequal-columns", lengths=lengths)
         left_code, right_code, tasks = _encode_ends(left, right, source)
+        is_near = False
         if _is_boolean(link):
             must = np.array(link, dtype=bool)
             says = np.full(len(must), UNSAID, dtype=np.int8)
+        elif is_near := _are_near(link, weight):
+            must, says = np.ones(len(left_code), dtype=bool), np.full(len(left_code), PAIR, np.int8)
         else:
             must, says = _read_words(link, source)
         who_code, sources = (None, None) if who is None else _encode_sources(who)
@@ -129,7 +135,8 @@ class Links:
             sources=sources,
             source=source,
             frame=frame,
-            duplicate=_duplicates(must, who_code, says, sampling),
+            duplicate=None if is_near else _duplicates(must, who_code, says, sampling),
+            near=is_near,
         )
         return _each_once(given)
 
@@ -276,6 +283,8 @@ class Links:
 
     def _words(self) -> list[str]:
         """Return must or cannot for each link; duplicate, or same, where must would mislead."""
+        if self.near:
+            return ["near"] * len(self)
         words = np.where(self.must, "must", "cannot").astype(object)
         is_copy = np.zeros(len(words), dtype=bool) if self.duplicate is None else self.duplicate
         guessed = _guessed_duplicates(
@@ -305,6 +314,11 @@ class Links:
         """Return left, right, link … as the caller's kind of table, else pyarrow."""
         return as_frame(self.columns(), self.frame)
 
+    def edges(self, tasks: Ids) -> tuple[Codes, Codes]:
+        """Return both ends of each edge of a network, in the codes of a crowd, each pair once."""
+        codes = replace(self, near=False).on(tasks)
+        return codes.left, codes.right
+
     def on(self, tasks: Ids) -> LinkCodes:
         """Translate into the codes of a crowd that has these tasks, each pair once.
 
@@ -316,6 +330,8 @@ class Links:
 
         Raises LinkError where a task is unknown or cannot-linked to itself.
         """
+        if self.near:
+            raise LinkError("near-elsewhere")
         code = tasks.codes(self.tasks)
         left = code[self.left]
         right = code[self.right]
@@ -506,6 +522,15 @@ def _encode_sources(who: Column) -> tuple[Codes | None, Ids | None]:
     except TypeError as error:
         raise LinkError("links-odd-source", reason=str(error)) from None
     return (codes, sources) if len(sources) else (None, None)
+
+
+def _are_near(column: Column, weight: Column | None) -> bool:
+    """Say whether links join neighbours in a network: all of them, or none."""
+    _, words = ids.encode(_by_row(column))
+    is_near = [_squashed(word) in NEAR_WORDS for word in words]
+    if any(is_near) and not (all(is_near) and weight is None):
+        raise LinkError("near-beside-others")
+    return any(is_near)
 
 
 def _read_words(column: Column, source: Source) -> tuple[Mask, npt.NDArray[np.int8]]:

@@ -6,6 +6,7 @@ from tiebreak.kernels.cuda.sweeper import CudaSweeper
 from tiebreak.kernels.layout import ByTask, Floats
 from tiebreak.kernels.numba_chains import *  # noqa: F403
 from tiebreak.kernels.numba_links import *  # noqa: F403
+from tiebreak.kernels.numba_neighbours import *  # noqa: F403
 from tiebreak.kernels.numba_sweep import *  # noqa: F403
 from tiebreak.kernels.sweeper import Sweeper
 
