@@ -97,6 +97,19 @@ def test_links_and_constraints_hold_together(estimator: Any, is_soft: bool) -> N
     assert all(not np.isnan(weight) for weight in model.violations_.weights())
 
 
+@pytest.mark.parametrize("classes", [("0", "1"), ("0", "1", "2")])
+def test_constraints_against_links_are_told(classes: tuple[str, ...]) -> None:
+    votes = [("a", f"w{k}", name) for k, name in enumerate(classes)] + [("b", "w0", "0")]
+    apart = tb.Links.from_pairs(cannot=[("a", "b")])
+    with pytest.raises(tb.InputError) as raised:
+        tb.VariationalBayes().fit(votes, links=apart, constraints=[{"same": ["a", "b"]}])
+    assert raised.value.code == "constraints-contradict"
+    assert sorted(raised.value.fields["kinds"]) == ["constraint", "link"]  # type: ignore[call-overload]
+    soft = tb.Constraints.from_records([{"same": ["a", "b"], "weight": 1.0}])
+    model: Any = tb.VariationalBayes().fit(votes, links=apart, constraints=soft)
+    assert len(model.violations_) == 1
+
+
 def test_a_task_without_responses_is_inferred_from_its_group() -> None:
     votes = [("a", "w", "0"), ("a", "v", "0"), ("b", "w", "1"), ("b", "v", "0")]
     rules = tb.Constraints.groups([("a", "g"), ("new", "g")], "exactly one", "1")

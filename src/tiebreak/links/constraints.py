@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.arguments import MAPPING, SEVERAL, checks, has_parts
 from tiebreak.data.frames import as_html
 from tiebreak.data.ids import MISSING, Column, Ids, as_numbers, encode, is_missing
 from tiebreak.errors import ConstraintError, note
@@ -161,12 +162,16 @@ class Constraints:
 
         Either may be a mapping of several tasks, and a label may be a list of several.
         """
+        for each in (condition, consequence):
+            if not isinstance(each, Mapping) and not has_parts(each, 2):
+                raise ConstraintError("constraint-odd-record", where="implies", record=each)
         given, then = (
             each if isinstance(each, Mapping) else dict([each]) for each in (condition, consequence)
         )
         return cls.from_records([_weighed({"if": given, "then": then}, weight, who)])
 
     @classmethod
+    @checks(labels=MAPPING)
     def allowed(cls, labels: Mapping[Hashable, Any], **more: Any) -> Constraints:
         """Say which labels a task may have: a mapping of task to a label, or a list of them.
 
@@ -177,12 +182,14 @@ class Constraints:
         return cls.from_records([_weighed(each, **more) for each in given])
 
     @classmethod
+    @checks(labels=MAPPING)
     def forbidden(cls, labels: Mapping[Hashable, Any], **more: Any) -> Constraints:
         """Say which labels a task does not have: a mapping of task to a label, or a list."""
         given = [{"task": task, "not": _several(each)} for task, each in labels.items()]
         return cls.from_records([_weighed(each, **more) for each in given])
 
     @classmethod
+    @checks(pairs=SEVERAL)
     def order(
         cls, pairs: Iterable[Sequence[Hashable]], *, classes: Sequence[Hashable] = (), **more: Any
     ) -> Constraints:
@@ -195,6 +202,7 @@ class Constraints:
         return cls.from_records(given)
 
     @classmethod
+    @checks(triples=SEVERAL)
     def transitive(
         cls, triples: Iterable[Sequence[Hashable]], label: Hashable = "same", **more: Any
     ) -> Constraints:
@@ -211,6 +219,7 @@ class Constraints:
         return cls.from_records([{"label": label, "rate": [low, high]}])
 
     @classmethod
+    @checks(links=Links)
     def from_links(cls, links: Links) -> Constraints:
         """Return links as constraints: same for must, different for cannot."""
         n = len(links)
@@ -230,6 +239,7 @@ class Constraints:
         )
 
     @classmethod
+    @checks(records=SEVERAL)
     def from_records(
         cls, records: Iterable[Mapping[str, Any]], source: Source = NOWHERE
     ) -> Constraints:
@@ -726,8 +736,9 @@ def of_columns(columns: Mapping[str, Column], source: Source) -> Constraints:
     for f, own in enumerate(found.values()):
         if "count" not in own:
             raise ConstraintError("constraint-empty", what="count", where=source.where(first[f]))
-        if isinstance(own.get("weight"), str):
-            own["weight"] = float(own["weight"])
+        if "weight" in own:
+            weight = float(as_numbers([own["weight"]])[0][0])
+            own["weight"] = weight if weight == weight else own["weight"]
         made.add(f, own)
     table = made.table
     for name, own in zip(rows, found.values(), strict=True):

@@ -357,6 +357,15 @@ def canonical(counts: CountFactors, pairs: PairFactors, allowed: Mask) -> Factor
     soft: list[tuple[int, int, Mask]] = []
     known_soft: dict[int, float] = {}
     stuck: list[tuple[int, int]] = []
+    is_loop = pairs.left == pairs.right  # hard links have made both ends one
+    for e in np.flatnonzero(is_loop).tolist():
+        node, row = int(pairs.left[e]), np.diag(tables.arrays[pairs.table[e]])
+        unary[node] += row
+        allowed[node] &= ~np.isneginf(row)
+        if np.isfinite(row).all() and (row < 0.0).any():
+            soft.append((int(pairs.id[e]), node, row < 0.0))
+    left, right, table = (each[~is_loop] for each in pairs[:3])
+    pairs = PairFactors(left, right, table, tables.arrays, pairs.id[~is_loop])
     while True:  # what is known makes more known
         before = int(allowed.sum())
         counts = _without_known_literals(counts, values, allowed)
