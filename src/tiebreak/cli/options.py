@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -326,7 +325,7 @@ class CommandInputs(OptionValues):
             truth=read("truth", tables.read_gold),
             among=read("among", tables.read_tasks),
             texts=read("texts", tables.read_contents if has_media else tables.read_texts),
-            systems=read("systems", partial(tables.read_texts, of="system")),
+            systems=read("systems", tables.read_systems),
             selection=read("selection", tables.read_selection),
         )
         if export is not None and export.gold is not None:

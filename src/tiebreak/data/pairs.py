@@ -13,6 +13,17 @@ from tiebreak.kernels.layout import Codes, Floats, Offsets
 
 FIRST, SECOND, TIE = 0, 1, 2
 VERDICTS = ("first", "second", "tie")
+WORDS = {  # verdicts in words: what was shown first, second, neither; None: no answer
+    **dict.fromkeys(
+        ("a", "model_a", "model_1", "[[a]]", "assistant a", "first", "left", "1"), FIRST
+    ),
+    **dict.fromkeys(("a>b", "a>>b", "b<a", "b<<a"), FIRST),
+    **dict.fromkeys(("b", "model_b", "model_2", "[[b]]", "assistant b", "second", "right"), SECOND),
+    **dict.fromkeys(("2", "b>a", "b>>a", "a<b", "a<<b"), SECOND),
+    **dict.fromkeys(("tie", "c", "[[c]]", "draw", "both", "equal", "a=b", "b=a", "neither"), TIE),
+    **dict.fromkeys(("tie (bothbad)", "bothbad", "both bad", "both_bad"), TIE),
+    **dict.fromkeys(("error", "", "none", "ignore", "skip")),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -65,6 +65,10 @@ MESSAGES: dict[str, Message] = {
         f"Fewer than {least} known labels for {_names(systems)}: intervals are wide, or missing."
     ),
     "known-unlike-all": _unlike_all,
+    "no-classes-of-pairs": lambda classes: (
+        "Two systems a task need verdicts such as model_a, model_b and tie; the classes are "
+        f"{_names(list(classes))}."
+    ),
     "no-task-of-systems": "No task of systems= is among the responses. Use the ids of tasks there.",
     "systems-without-responses": lambda n: (
         f"{counted(n, 'task')} of systems {agreeing(n, 'are')} not among the responses; left out."

@@ -18,6 +18,7 @@ from scipy.stats import t as student
 from tiebreak import tables
 from tiebreak.arguments import NAME, SEED, TEXT, checks
 from tiebreak.data.frames import as_plain
+from tiebreak.data.pairs import FIRST, SECOND, TIE, WORDS
 from tiebreak.decide.held_out import without_gold
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.estimators.base import require_fitted
@@ -169,7 +170,9 @@ def estimate_rates(
         Known labels of a sample of the tasks; None: those of the model. Without any, only the
         judges' own share is given, and no interval: shared errors cannot be seen.
     systems
-        Which system each task is about (task, system): a rate for each, and their differences.
+        Which system each task is about (task, system): a rate for each, and their differences. Of
+        verdicts on pairs, the two systems of each task (task, model_a, model_b): how often each
+        wins, and ties.
     selection
         With which chance each known task was drawn (task, probability), where gold is not a random
         sample; `sample_tasks` returns it.
@@ -191,7 +194,7 @@ def estimate_rates(
     tasks, classes = unseen.tasks_, unseen.classes_
     task, truth = known_codes(model.gold_ if gold is None else gold, tasks, classes)
     chance = _chances(selection, task, tasks)
-    of_systems = _members(systems, tasks)
+    of_systems, is_second = _members(systems, tasks)
     label = np.asarray(unseen.labels_.label)
     one_class = len(np.unique(truth)) == 1 and len(classes) > 1  # of gold, though judges know more
     n_known = {name: int(members[task].sum()) for name, members in of_systems.items()}
@@ -209,13 +212,16 @@ def estimate_rates(
     rng = np.random.default_rng(random_state)
     rates: list[Rate] = []
     differences: list[Difference] = []
-    for k, name in enumerate(classes):
-        each = ClassRates(
-            unseen.probabilities_[:, k], label == k, task, truth == k, chance, level, rng
-        )
+    given = (unseen.probabilities_, label, truth, is_second)
+    for name, class_of in _outcomes(classes, is_second).items():
         found: dict[tuple[str, str], RateEstimate] = {}
+        each: ClassRates | None = None
         for system, members in of_systems.items():
-            methods = each.estimates(members, is_part=system != ALL, two_classes=len(classes) == 2)
+            if each is None or is_second:  # of pairs: a win of this system
+                f, said, y = _seen_by(system, class_of, task, *given)
+                each = ClassRates(f, said, task, y, chance, level, rng)
+            two = len(classes) == 2
+            methods = each.estimates(members, is_part=system != ALL, two_classes=two)
             if unlike is not None and one_class and "ppi" in methods:
                 # Nothing is known: ppi says what judges say, and that it may be anything.
                 anything = RateEstimate(methods["judges"].value, 0.0, 1.0, rng.random(N_DRAWS))
@@ -238,23 +244,65 @@ def estimate_rates(
     return RateTable(tuple(rates), tuple(differences), level)
 
 
-def _members(systems: Any, tasks: Any) -> dict[str, Mask]:
-    """Return which tasks each system has, and all tasks first."""
-    found = {ALL: np.ones(len(tasks), dtype=bool)}
+def _members(systems: Any, tasks: Any) -> tuple[dict[str, Mask], dict[str, Mask]]:
+    """Return which tasks each system has, all tasks first; of pairs also where it is the second."""
+    everything = np.ones(len(tasks), dtype=bool)
     if systems is None:
-        return found
-    by_task = tables.read_texts(systems, of="system")
+        return {ALL: everything}, {}
+    by_task = tables.read_systems(systems)
     code = tasks.codes(list(by_task))
     if not (code >= 0).any():
         raise InputError("no-task-of-systems")
     if n := int(np.count_nonzero(code < 0)):
         note("systems-without-responses", n=n)
-    names = np.array(list(by_task.values()), dtype=object)
-    for name in sorted(set(names[code >= 0])):
-        if name == ALL:
-            raise InputError("system-called-all")
-        found[name] = np.isin(np.arange(len(tasks)), code[names == name])
-    return found
+    both = ((each,) if isinstance(each, str) else each for each in by_task.values())
+    sides = list(zip(*both, strict=True))
+    members: list[dict[str, Mask]] = []
+    for side in sides:
+        names = np.array(side, dtype=object)
+        shown = sorted(set(names[code >= 0]))
+        members.append(
+            {name: np.isin(np.arange(len(tasks)), code[names == name]) for name in shown}
+        )
+    if any(ALL in each for each in members):
+        raise InputError("system-called-all")
+    if len(sides) == 1:
+        return {ALL: everything} | members[0], {}
+    none = np.zeros(len(tasks), dtype=bool)
+    first, second = members
+    every = sorted({*first, *second})
+    of_both = {name: first.get(name, none) | second.get(name, none) for name in every}
+    return of_both, {name: second.get(name, none) for name in every}
+
+
+def _outcomes(classes: Any, is_second: dict[str, Mask]) -> dict[Hashable, tuple[int, int]]:
+    """Return what rates are of: classes or, of pairs, wins and ties.
+
+    Each has the code of its class where the system is the first of a pair, and where the second.
+    """
+    if not is_second:
+        return {name: (k, k) for k, name in enumerate(classes)}
+    said = {WORDS.get(str(name).casefold()): k for k, name in enumerate(classes)}
+    if not {FIRST, SECOND} <= said.keys():
+        raise InputError("no-classes-of-pairs", classes=classes)
+    found: dict[Hashable, tuple[int, int]] = {"win": (said[FIRST], said[SECOND])}
+    return found | ({"tie": (said[TIE], said[TIE])} if TIE in said else {})
+
+
+def _seen_by(
+    system: str,
+    class_of: tuple[int, int],
+    task: Codes,
+    probabilities: Floats,
+    label: Codes,
+    truth: Codes,
+    is_second: dict[str, Mask],
+) -> tuple[Floats, Mask, Mask]:
+    """Return how probable an outcome is for a system, where labels say it, and where gold does."""
+    of_task = np.full(len(label), class_of[0])
+    if system in is_second:
+        of_task[is_second[system]] = class_of[1]
+    return probabilities[np.arange(len(label)), of_task], label == of_task, truth == of_task[task]
 
 
 def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:

@@ -237,9 +237,8 @@ class BradleyTerry:
         spread = {name: (known < 0) * fit.variance.get(name, 0.0) for name in own}
         eta = np.exp(own["g"]) * (fit.of("s")[first] - fit.of("s")[second]) + own["p_judge"]
         eta += fit.of("p").sum()
-        of_eta = np.sqrt(
-            2.0 * np.exp(2.0 * own["g"]) * fit.variance.get("v", 0.0) + spread["p_judge"]
-        )
+        of_prompt = 2.0 * np.exp(2.0 * own["g"]) * fit.variance.get("v", 0.0)
+        of_eta = np.sqrt(of_prompt + spread["p_judge"])
         nu = fit.of("t").sum() + own["t_judge"] if fit.has_ties else np.full(len(first), -np.inf)
         of_nu = np.sqrt(spread["t_judge"])
         found = np.zeros((len(first), 3))

@@ -22,6 +22,7 @@ from tiebreak.tables.read import (
     read_selection,
     read_sequences,
     read_spans,
+    read_systems,
     read_tasks,
     read_texts,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "read_selection",
     "read_sequences",
     "read_spans",
+    "read_systems",
     "read_tasks",
     "read_texts",
     "refuse_unwritable_name",

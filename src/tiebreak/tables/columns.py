@@ -197,6 +197,7 @@ CONTENTS = Schema(
 )
 TEXTS = Schema("texts", InputError, (TASK, TEXT))
 SYSTEMS = Schema("systems", InputError, (TASK, SYSTEM))
+OPPONENTS = Schema("systems", InputError, (TASK, FIRST, SECOND))
 SELECTION = Schema("selection", InputError, (TASK, CHANCE))
 PAIRS = Schema(
     "pairs",

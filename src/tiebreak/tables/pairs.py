@@ -16,13 +16,13 @@ import numpy as np
 from tiebreak.data import Builder, Repeats
 from tiebreak.data.building import read_weights
 from tiebreak.data.ids import MISSING, Column, Ids, as_numbers, as_text, composed, encode, offenders
-from tiebreak.data.pairs import FIRST, SECOND, VERDICTS, PairVerdicts
+from tiebreak.data.pairs import FIRST, SECOND, VERDICTS, WORDS, PairVerdicts
 from tiebreak.errors import InputError, note
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.tables import columns as schemas
 from tiebreak.tables.columns import find_columns, squashed
 from tiebreak.tables.formats import format_of, records_of
-from tiebreak.tables.formats.judges import GAMES, WORDS
+from tiebreak.tables.formats.judges import GAMES
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import Opened, open_source
 from tiebreak.tables.probabilities import complete

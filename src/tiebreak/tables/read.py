@@ -18,7 +18,7 @@ from tiebreak.errors import GoldError, InputError, OptionError, note
 from tiebreak.links import Constraints, Links, Sampling
 from tiebreak.links.constraints import of_columns
 from tiebreak.tables import columns as schemas
-from tiebreak.tables.columns import Schema, find_columns, positions_of
+from tiebreak.tables.columns import Schema, find_columns, positions_for, positions_of
 from tiebreak.tables.json_stream import json_records, line_of_record
 from tiebreak.tables.options import ReadingOptions, takes_read_options
 from tiebreak.tables.plain import KeepText, Opened, chained_table, open_source
@@ -560,6 +560,30 @@ def read_texts(
     if len(texts) < len(given):
         note("texts-twice", n=len(given) - len(texts))
     return texts
+
+
+def read_systems(
+    source: Any, *, columns: Names = None, format: str | None = None
+) -> dict[Hashable, Any]:
+    """Read which system each task is about: column system; or which two, of verdicts on pairs.
+
+    >>> read_systems({"task": ["a"], "first": ["gpt"], "second": ["llama"]})
+    {'a': ('gpt', 'llama')}
+    >>> read_systems({"a": "gpt"})
+    {'a': 'gpt'}
+    """
+    if isinstance(source, Mapping) and all(isinstance(each, tuple) for each in source.values()):
+        return dict(source)
+    opened = open_source(_unfolded(source, schemas.SYSTEMS), format, schemas.SYSTEMS)
+    found = [positions_for(opened.table(), role) for role in schemas.OPPONENTS.roles]
+    has_two = all(found) and not positions_for(opened.table(), schemas.SYSTEM)
+    schema = schemas.OPPONENTS if has_two else schemas.SYSTEMS
+    _, read = load_table(opened, schema, columns, format)
+    rows = zip(*(column.to_pylist() for column in read.values()), strict=True)
+    given = [(task, tuple(map(str, names))) for task, *names in rows if None not in names]
+    if len(dict(given)) < len(given):
+        note("texts-twice", n=len(given) - len(dict(given)))
+    return {task: names if has_two else names[0] for task, names in given}
 
 
 def read_contents(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tiebreak.data.ids import composed
-from tiebreak.data.pairs import FIRST, SECOND, TIE
+from tiebreak.data.pairs import FIRST, SECOND, TIE, WORDS
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.columns import LABEL
 from tiebreak.tables.formats.records import (
@@ -166,17 +166,6 @@ def _json_in(content: str) -> Any:
 # the two models by name; a comparison shown the other way round is turned back, and `order` keeps
 # which way. `tables/pairs.py` reads the same games for a ranking, as they were shown.
 
-WORDS = {  # verdicts in words: what was shown first, second, neither; None: no answer
-    **dict.fromkeys(
-        ("a", "model_a", "model_1", "[[a]]", "assistant a", "first", "left", "1"), FIRST
-    ),
-    **dict.fromkeys(("a>b", "a>>b", "b<a", "b<<a"), FIRST),
-    **dict.fromkeys(("b", "model_b", "model_2", "[[b]]", "assistant b", "second", "right"), SECOND),
-    **dict.fromkeys(("2", "b>a", "b>>a", "a<b", "a<<b"), SECOND),
-    **dict.fromkeys(("tie", "c", "[[c]]", "draw", "both", "equal", "a=b", "b=a", "neither"), TIE),
-    **dict.fromkeys(("tie (bothbad)", "bothbad", "both bad", "both_bad"), TIE),
-    **dict.fromkeys(("error", "", "none", "ignore", "skip")),
-}
 CLASSES = ("model_a", "model_b", "tie")  # of the pair's models by name
 
 
