@@ -42,6 +42,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         lambda: judges.estimate_rates(MODEL, GOLD, selection={next(iter(GOLD)): 0.5}),
         {"n": len(GOLD) - 1},
     ),
+    "no-classes-of-pairs": (
+        lambda: judges.estimate_rates(MODEL, GOLD, systems={MODEL.tasks_[0]: ("x", "y")}),
+        {"classes": MODEL.classes_},
+    ),
     "no-task-of-systems": (
         lambda: judges.estimate_rates(MODEL, GOLD, systems={"nothing": "a"}),
         {},
