@@ -11,7 +11,7 @@ from constrained_crowds import CLASSES, draw_records, enumerate_all
 import tiebreak as tb
 from tiebreak.data.ids import Ids
 from tiebreak.errors import ConstraintError
-from tiebreak.inference.door import Inputs, rules_of
+from tiebreak.inference.door import Inputs, read_and_check_inputs, rules_of
 from tiebreak.inference.tasks.coupling.constrain import constrain
 
 pytestmark = pytest.mark.filterwarnings("ignore:The responses speak against")
@@ -121,3 +121,42 @@ def test_small_crowds_are_as_enumeration_says() -> None:
 def test_thousands_of_small_crowds_are_as_enumeration_says() -> None:
     for seed in range(N_QUICK, 2500):
         agrees(seed)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hard_links_beside_constraints_are_as_enumeration_says() -> None:
+    """Links merge tasks, with two classes cannot-links too: as if they were rules."""
+    n_feasible = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n_classes, n_tasks = int(rng.integers(2, 4)), int(rng.integers(3, 6))
+        tasks, classes = [f"t{i}" for i in range(n_tasks)], CLASSES[:n_classes]
+        votes = [(task, "w", classes[0]) for task in tasks]
+        votes += [(tasks[0], f"v{k}", k) for k in classes]
+        records = draw_records(rng, tasks, n_classes)[:3]
+        pairs: dict[str, list[Any]] = {"must": [], "cannot": []}
+        for _ in range(rng.integers(1, 3)):
+            pair = rng.choice(tasks, 2, replace=False).tolist()
+            pairs["must" if rng.random() < 0.5 else "cannot"].append(tuple(pair))
+        linked = [{"same": list(pair)} for pair in pairs["must"]]
+        linked += [{"different": list(pair)} for pair in pairs["cannot"]]
+        scores = rng.normal(0.0, 2.0, (n_tasks, n_classes))
+        truth = enumerate_all(scores, tasks, records + linked, {})
+        links = tb.Links.from_pairs(**pairs, sampling="pairs")
+        try:
+            inputs = read_and_check_inputs(votes, links, None, constraints=records)
+        except tb.InputError:
+            assert not truth.is_feasible
+            continue
+        assert truth.is_feasible
+        n_feasible += 1
+        assert inputs.rules is not None
+        at = inputs.responses.tasks.codes(tasks)
+        q = np.empty(scores.shape)
+        q[at] = np.exp(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
+        q, _, _ = constrain(inputs.rules, q, q.argmax(axis=1).astype(np.int32))
+        tied = np.isin(at, inputs.rules.network().member)  # links alone act before this stage
+        expected = np.zeros(scores.shape)
+        expected[:, : truth.q.shape[1]] = truth.q
+        np.testing.assert_allclose(q[at][tied], expected[tied], atol=1e-9)
+    assert n_feasible > 30
