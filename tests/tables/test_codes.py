@@ -79,6 +79,14 @@ def records(*given: Any, **options: Any) -> Do:
     return read("r.json", json.dumps(list(given)), **options)
 
 
+def pairs(*rows: tuple[Any, ...], **options: Any) -> Do:
+    """Read verdicts on pairs."""
+    columns = dict(
+        zip(("first", "second", "verdict"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+    return lambda _: tb.BradleyTerry(**options).fit(columns)
+
+
 def studio(*results: Any, **more: Any) -> dict[str, Any]:
     """Make a task of Label Studio."""
     answers = [{"completed_by": 1, "result": list(results)}]
@@ -371,6 +379,23 @@ CASES: dict[str, Do] = {
     "odd-sums": lambda _: tables.read_labels(
         {"task": ["a"], "label": ["x"], "probability_x": [0.5]}
     ),
+    "feature-not-finite": lambda _: tables.read_features({"task": ["a"], "x": [float("nan")]}),
+    "features-like-ids": lambda _: tables.read_features({"task": range(99), "x": range(99)}),
+    "features-no-matrix": lambda _: tables.read_features({"a": [1.0], "b": "x"}),
+    "features-twice": lambda _: tables.read_features({"task": ["a", "a"], "x": [1, 2]}),
+    "features-without-task": lambda _: tables.read_features({"task": ["a", None], "x": [1, 2]}),
+    "no-features": lambda _: tables.read_features({"task": ["a"]}),
+    "npy-without-tasks": lambda _: tables.read_features("x.npy"),
+    "tasks-without-features": lambda _: tables.read_features({"task": ["z"], "x": [1]}).on(
+        CROWD.tasks
+    ),
+    "text-among-numbers": lambda _: tables.read_features({"task": ["a"], "x": [1], "y": ["z"]}),
+    "no-baseline": records({"uid": 1, "model": "m", "judge": "j", "games": [{"score": "A>B"}]}),
+    "item-against-itself": pairs(("m", "m", "first")),
+    "no-verdict": pairs(("m", "n", "perhaps")),
+    "no-side": pairs(("m", "n", "first"), covariates=["length"]),
+    "verdicts-empty": pairs(("m", "n", "first"), ("m", "n", None)),
+    "verdicts-plain": pairs(("m", "n", "A>>B")),
     "texts-twice": lambda _: tables.read_texts([("a", "x"), ("a", "y")]),
     "two-labels": lambda _: tables.read_labels([("a", "x"), ("a", "y")]),
     "value-missing": lambda _: tables.read_tasks(["a", None]),
