@@ -445,6 +445,9 @@ def test_options_that_mean_nothing_are_refused() -> None:
         with pytest.raises(OptionError) as error:
             fit(tb.Responses.from_rows(SAID), PAIR, **options)
         assert error.value.code == code
+    with pytest.raises(OptionError) as error:
+        fit(tb.Responses.from_rows([("a", "ann", "I-X"), ("b", "ann", "O")]), PAIR)
+    assert error.value.code == "tags-without-beginning"
     many = tb.Responses.from_rows([(f"t{i}", "ann", f"c{i}") for i in range(120)])
     with pytest.raises(OptionError) as error:
         fit(many, PAIR)

@@ -3,8 +3,7 @@
     tokens   Barack  Obama  visited  New    York   .
     tags     B-PER   I-PER  O        B-LOC  I-LOC  O        spans  PER 0–1, LOC 3–4
 
-Other schemes are turned into this one: IOB1, where `B-` only parts two spans side by side, and
-BIOES, where `E-` ends a span and `S-` is one alone.
+Other schemes are turned into this one where files are read (`tables/formats/spans.py`).
 """
 
 from __future__ import annotations
@@ -58,6 +57,15 @@ class Tags(NamedTuple):
         kind = [place[kind] if letter in ("B", "I") else OUTSIDE for letter, kind in parts]
         begins = np.array([letter == "B" for letter, _ in parts], dtype=bool)
         return cls(Ids(kinds), np.array(kind, dtype=np.int32), begins, BIO)
+
+    def without_beginning(self) -> list[Hashable]:
+        """Return kinds of spans that no class begins: tags are of another scheme.
+
+        >>> Tags.of(["I-X", "B-Y", "O"]).without_beginning()
+        ['X']
+        """
+        begun = self.kind[self.begins]
+        return [name for k, name in enumerate(self.kinds) if k not in begun]
 
     def rules(self) -> Rules:
         """Return what may follow what: I-X after B-X or I-X alone, and never first.

@@ -82,6 +82,8 @@ def place(
         raise OptionError("classes-for-sequences", n=responses.n_classes, most=MOST_CLASSES)
     codes = given.on(responses.tasks)
     tags = Tags.of(responses.classes, options.tags)
+    if kinds := tags.without_beginning():
+        raise OptionError("tags-without-beginning", kinds=kinds)
     if options.words is True and codes.word is None:
         raise OptionError("no-words-in-sequences")
     wrong = None if gold is None else contradiction(tags.rules(), codes, gold)
