@@ -76,7 +76,8 @@ register(
         "classes-for-sequences": "{n:,} classes are too many for sequences, which learn how often "
         "each follows each ({most} at most). Is this the label column?",
         "tags-without-beginning": "No label begins a span of {kinds}: tags are B-X for the first "
-        "token of a span and I-X for the others. Write them so, or say SequenceOptions(tags='none').",
+        "token of a span and I-X for the others. Write them so, or say "
+        "SequenceOptions(tags='none').",
         "no-words-in-sequences": "words=True needs a text for each task: a column text of "
         "sequences, or drop words.",
         "gold-out-of-sequence": _out_of_sequence,
