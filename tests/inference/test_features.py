@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from properties.test_bound import assert_never_falls
+from refusals import noted
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -212,8 +213,8 @@ def test_a_classifier_is_trained_eleven_times(crowd: Crowd) -> None:
 def test_few_texts_without_a_word_in_common() -> None:
     votes = [(task, who, task[0]) for task in ("x1", "x2", "y1", "y2") for who in ("ann", "bob")]
     texts = {"x1": "red cat", "x2": "blue dog", "y1": "green bird", "y2": "white fish"}
-    model = tb.VariationalBayes().fit(votes, features=texts)
-    assert model.classifier_weight_ == 0.0
+    with noted("classifier-dropped"):
+        model = tb.VariationalBayes().fit(votes, features=texts)
     assert model.labels_.best() == {task: task[0] for task in texts}
 
 
