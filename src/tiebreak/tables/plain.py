@@ -275,11 +275,12 @@ class Delimited:
             yield [column.combine_chunks() for column in table.columns]
 
     def _options(self, positions: Sequence[int], block_size: int) -> tuple[Any, ...]:
-        """Say how to read fields: as codes of texts, whatever they look like."""
+        """Say how to read fields: as text, whatever they look like; much of it in codes."""
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        text = pa.dictionary(pa.int32(), pa.string())
+        is_large = len(self.content.data) >= LARGE_CSV
+        text = pa.dictionary(pa.int32(), pa.string()) if is_large else pa.string()
         wanted = [str(i) for i in positions]
         names = [str(i) for i in range(len(self.names))]
         # With the line end before the rows: Arrow skips it, and would drop a U+FEFF.
