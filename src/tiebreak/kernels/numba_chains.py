@@ -108,6 +108,7 @@ def _infer(
     norm = np.empty(longest)
     b = np.empty(n_classes)
     follows = np.empty(n_classes)
+    steps = np.zeros((n_classes, n_classes))  # its own memory: threads share no line of the cache
     value = 0.0
     for s in range(low, high):
         first = start[s]
@@ -165,9 +166,10 @@ def _infer(
                 for k in range(n_classes):
                     way = ways[j, k] * follows[k]
                     x += way
-                    pairs[j, k] += f[t - 1, j] * way
+                    steps[j, k] += f[t - 1, j] * way
                 b[j] = x
         value += log_total - expected
+    pairs += steps
     return value
 
 
