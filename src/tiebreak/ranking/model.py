@@ -40,6 +40,7 @@ SMALL_CHANGE = 1e-3  # of the log of a variance
 FARTHEST = 5.0  # of one step
 NEAR = 0.05  # steps smaller than the last change of variances by this: the mode is found
 ASIDE = 1e-3  # of the log of a variance
+TOLD = 0.002  # step from which on a change of slope is due to it, and not to other variances
 FLATTEST = 1e-4  # curvature over a log variance, as a share of the number of effects
 
 
@@ -245,17 +246,16 @@ class Secant:
     """Steps to where a slope is 0: the first as EM takes it, then by the last two slopes."""
 
     def __init__(self, size: float) -> None:
-        self.size = size  # of the curvature, at most
+        self.size = self.curvature = size  # of the curvature, at most
         self.last: tuple[float, float] | None = None
 
     def __call__(self, at: float, slope: float) -> float:
         """Return the next step, of 1 at most."""
-        curvature = self.size
-        if self.last is not None and at != self.last[0]:
-            curvature = -(slope - self.last[1]) / (at - self.last[0])
-            curvature = float(np.clip(curvature, FLATTEST * self.size, self.size))
+        if self.last is not None and abs(at - self.last[0]) > TOLD:
+            found = -(slope - self.last[1]) / (at - self.last[0])
+            self.curvature = float(np.clip(found, FLATTEST * self.size, self.size))
         self.last = (at, slope)
-        return float(np.clip(slope / curvature, -1.0, 1.0))
+        return float(np.clip(slope / self.curvature, -1.0, 1.0))
 
 
 class ModelAt(NamedTuple):
