@@ -40,7 +40,7 @@ SMALL_CHANGE = 1e-3  # of the log of a variance
 FARTHEST = 5.0  # of one step
 NEAR = 0.05  # steps smaller than the last change of variances by this: the mode is found
 ASIDE = 1e-3  # of the log of a variance
-TOLD = 0.002  # step from which on a change of slope is due to it, and not to other variances
+TOLD = 0.002  # a step from which on a change of slope is due to it, not to other variances
 FLATTEST = 1e-4  # curvature over a log variance, as a share of the number of effects
 
 
