@@ -239,7 +239,7 @@ def weighted_kappa(
 
     >>> labels, gold = {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3, "c": 3}
     >>> round(weighted_kappa(labels, gold), 4), round(weighted_kappa(labels, gold, "linear"), 4)
-    (0.7273, 0.6)
+    (0.8, 0.6667)
     """
     require_word("weights", weights, ("quadratic", "linear"))
     label, truth, _ = _on_line(labels, gold, given, scale)

@@ -99,6 +99,7 @@ def test_fuse_needs_no_option(data: Path, name: str) -> None:
 
 
 READING = {  # every command that reads responses; M is a model, D a folder to write into
+    "bench": "bench FILE --gold GOLD --method mv",
     "describe": "describe FILE",
     "convert": "convert FILE -o D/rows.csv",
     "pack": "convert FILE -o D/packed.tb",
@@ -128,6 +129,10 @@ def test_every_command_reads_every_format(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tb.VariationalBayes().fit(crowd).save(words["M"])
+    if command == "bench":
+        labels = tb.MajorityVote().fit(read(words["FILE"])).labels_
+        words["GOLD"] = str(tmp_path / "gold.csv")
+        labels.write(words["GOLD"])
     if command == "serve":
         monkeypatch.setattr("tiebreak.page.app.run", lambda _, socket, *__, **___: socket.close())
     _run(*(words.get(w, w.replace("D/", f"{tmp_path}/")) for w in READING[command].split()))

@@ -175,7 +175,7 @@ def as_bio(tags: list[list[str]]) -> tuple[list[list[str]], str | None]:
     ([['B-X', 'I-X', 'B-Y', 'O', 'B-X']], 'IOB1')
     >>> as_bio([["S-X", "B-Y", "I-Y", "E-Y", "O"]])
     ([['B-X', 'B-Y', 'I-Y', 'I-Y', 'O']], 'BIOES')
-    >>> as_bio([["B-X", "I-X", "I-Y"]])[1]
+    >>> as_bio([["B-X", "I-X", "O"]])[1]
     """
     letters = {tag[:2] for sentence in tags for tag in sentence}
     if letters & {"E-", "S-", "L-", "U-"}:
