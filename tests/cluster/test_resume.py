@@ -143,3 +143,25 @@ def test_other_threads_do_not_mind(shards: Path, tmp_path: Path) -> None:
         thread.join()
     assert_alike(tb.shards.fit(shards, tmp_path / "again"), found[0])
     assert found[1].labels != found[0].labels
+
+
+@pytest.mark.dask
+def test_a_connection_that_breaks_once_is_asked_again(
+    shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from distributed import Client
+    from distributed.comm.core import CommClosedError
+
+    expected = outcome(tb.shards.fit(shards, tmp_path / "whole"))
+    with running(tmp_path / "cluster") as cluster, Client(cluster.address) as client:
+        gather = client.gather
+        breaks = iter([True])
+
+        def break_once(*given: Any, **options: Any) -> Any:
+            if next(breaks, False):
+                raise CommClosedError("closed")
+            return gather(*given, **options)
+
+        monkeypatch.setattr(client, "gather", break_once)
+        made = tb.shards.fit(shards, tmp_path / "out", client=client)
+    assert_alike(made, expected)

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 from tiebreak._version import __version__
@@ -96,12 +97,17 @@ class DaskExecutor:
     def _gather(self, futures: dict[str, Any]) -> dict[str, Any]:
         """Return what workers gave, by address; of those that die nothing comes back."""
         pool = ThreadPoolExecutor(1)
+        gather = partial(pool.submit, self.client.gather, list(futures.values()), errors="skip")
         try:
-            gathered = pool.submit(self.client.gather, list(futures.values()), errors="skip")
+            gathered = gather()
             while True:
-                with contextlib.suppress(TimeoutError):
+                try:
                     return dict(gathered.result(timeout=LOOK_S))
-                self._look()
+                except TimeoutError:
+                    self._look()
+                except OSError:  # no way to the scheduler: it may be lost
+                    self._look()
+                    gathered = gather()
                 gone = [future for home, future in futures.items() if home not in self._seen]
                 self.client.cancel(gone, force=True)
         finally:
