@@ -28,14 +28,20 @@ CHARTS = {
     ),
     "intervals": charts.intervals(
         ("Intervals", "Some."), ("name", "value"), [(HOSTILE, "0.5")], [(0.5, 0.2, 0.7)],
-        axis="share", mark=(0.3, "guessing"),
+        axis=("share", 0.3, "guessing"),
     ),
     "heat_map": charts.heat_map(
-        ("Heat", "Some."), "true", ("true", "says"), [HOSTILE, "b"], [[0.9, 0.1], [None, -0.25]]
+        ("Heat", "Some."), ("true", "true", "says"), [HOSTILE, "b"], [[0.9, 0.1], [None, -0.25]]
     ),
     "line": charts.line(("Line", "Some."), ("x", "y"), [("0", "−3")], [(0.0, -3.0), (1.0, -2.0)]),
-    "against_diagonal": charts.against_diagonal(
-        ("Diagonal", "Some."), ("x", "y"), [("0.8", "0.7")], [(0.8, 0.7, 0.6, 0.9, 10)]
+    "calibration": charts.calibration(
+        [{"stated": 0.8, "right": 0.7, "low": 0.6, "high": 0.9, "n": 10}], 10
+    ),
+    "readers": charts.readers_of_scale(
+        {"values": [1.0, 2.0, 3.0], "middle": 2.0, "step": 1.0, "n_readers": 2, "readers": [
+            {"worker": HOSTILE, "bias": 0.5, "gain": 0.8, "blur": 0.3, "lapse": 0.1},
+            {"worker": "b", "bias": -0.5, "gain": 1.2, "blur": 0.3, "lapse": 0.1},
+        ]}
     ),
 }  # fmt: skip
 

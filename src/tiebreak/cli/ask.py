@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tiebreak.cli import options
 from tiebreak.cli.convert import Tool
-from tiebreak.cli.options import CommandInputs, flag, option, require, split_list
+from tiebreak.cli.options import CommandInputs, Text, file, flag, option, require, split_list
 from tiebreak.cli.output import STANDARD, print_message, say, stages, wrote
 from tiebreak.errors import FileError, OptionError
 from tiebreak.wording import counted
@@ -31,23 +31,15 @@ OF_DESK = (
 
 def ask(
     responses: options.Responses,
-    session: Annotated[
-        str | None, option("FILE", "Keep answers in this file; made if not there.")
-    ] = None,
+    session: Annotated[Text, file("Keep answers in this file; made if not there.")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
     texts: options.Texts = None,
-    kinds: Annotated[
-        str | None, option("A,B,…", "What may be asked: same, label, is, vote.")
-    ] = None,
+    kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is, vote.")] = None,
     who: Annotated[str, option("NAME", "The name of the person who answers.")] = "me",
-    out: Annotated[
-        str | None, option("FILE", "Write labels, or the list, here.", "-o", "--out")
-    ] = None,
-    links_out: Annotated[str | None, option("FILE", "Write the answers as links here.")] = None,
-    labels_out: Annotated[
-        str | None, option("FILE", "Write the labels that were given here.")
-    ] = None,
+    out: Annotated[Text, file("Write labels, or the list, here.", "-o", "--out")] = None,
+    links_out: Annotated[Text, file("Write the answers as links here.")] = None,
+    labels_out: Annotated[Text, file("Write the labels that were given here.")] = None,
     n_listed: Annotated[
         int | None, option("N", "List N questions to ask, and ask nobody.", "--list", min=0)
     ] = None,
@@ -244,17 +236,13 @@ def _write_answers(
 
 def serve(
     responses: options.Responses,
-    session: Annotated[str, option("FILE", "Keep answers in this file; made if not there.")],
+    session: Annotated[str, file("Keep answers in this file; made if not there.")],
     links: options.Links = None,
     gold: options.Gold = None,
-    texts: Annotated[
-        str | None, option("FILE", "Table of task and text, markdown, image or audio.")
-    ] = None,
-    media: Annotated[str | None, option("DIR", "Folder of the images and sounds.")] = None,
-    guidelines: Annotated[
-        str | None, option("FILE", "Guidelines for the people who answer, in Markdown.")
-    ] = None,
-    kinds: Annotated[str | None, option("A,B,…", "What may be asked: same, label, is.")] = None,
+    texts: Annotated[Text, file("Table of task and text, markdown, image or audio.")] = None,
+    media: Annotated[Text, option("DIR", "Folder of the images and sounds.")] = None,
+    guidelines: Annotated[Text, file("Guidelines for the people who answer, in Markdown.")] = None,
+    kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is.")] = None,
     columns: options.Columns = None,
     given: options.Set = None,
     allow_remote: Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.options import CommandInputs, option, require
+from tiebreak.cli.options import CommandInputs, Text, file, option, require
 from tiebreak.cli.output import print_json, say, stages, wrote
 from tiebreak.errors import InputError, OptionError
 
@@ -28,16 +28,12 @@ def bench(
         list[str] | None,
         option("NAME", "A method of tiebreak, or FILE.py with aggregate(crowd). [all of tiebreak]"),
     ] = None,
-    out: Annotated[
-        str | None, option("FILE", "Keep each result here, as a line of JSON.", "-o", "--out")
-    ] = None,
+    out: Annotated[Text, file("Keep each result here, as a line of JSON.", "-o", "--out")] = None,
     resume: Annotated[
         bool, options.flag("--resume", "Measure only what is missing in -o.")
     ] = False,
-    page: Annotated[str | None, option("FILE", "Write tables and differences as Markdown.")] = None,
-    labels: Annotated[
-        str | None, option("FILE", "Write the labels of all methods, side by side.")
-    ] = None,
+    page: Annotated[Text, file("Write tables and differences as Markdown.")] = None,
+    labels: Annotated[Text, file("Write the labels of all methods, side by side.")] = None,
     gold_share: Annotated[
         float, option("SHARE", "Give methods so much of the gold; the rest scores.")
     ] = 0.0,

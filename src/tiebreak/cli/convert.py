@@ -9,7 +9,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.options import CommandInputs, OptionValues, check_files, option, require
+from tiebreak.cli.options import (
+    CommandInputs,
+    OptionValues,
+    Text,
+    check_files,
+    file,
+    option,
+    require,
+)
 from tiebreak.cli.output import STANDARD, say, stages, wrote
 from tiebreak.errors import InputError, OptionError
 from tiebreak.wording import counted
@@ -31,18 +39,12 @@ def convert(
             metavar="IN",
         ),
     ],
-    out: Annotated[
-        str | None, option("FILE", "Write here; FILE.tb packs. [stdout]", "-o", "--out")
-    ] = None,
+    out: Annotated[Text, file("Write here; FILE.tb packs. [stdout]", "-o", "--out")] = None,
     to: Tool = None,
-    gold_out: Annotated[str | None, option("FILE", "Write known labels here.")] = None,
-    texts_out: Annotated[str | None, option("FILE", "Write texts of tasks here.")] = None,
-    sequences_out: Annotated[
-        str | None, option("FILE", "Write tokens here, where spans are marked.")
-    ] = None,
-    texts: Annotated[
-        str | None, option("FILE", "With --to: table of task, text, or the tool's export.")
-    ] = None,
+    gold_out: Annotated[Text, file("Write known labels here.")] = None,
+    texts_out: Annotated[Text, file("Write texts of tasks here.")] = None,
+    sequences_out: Annotated[Text, file("Write tokens here, where spans are marked.")] = None,
+    texts: Annotated[Text, file("With --to: table of task, text, or the tool's export.")] = None,
     below: Annotated[
         float | None,
         option("P", "With --to: only labels below this probability.", min=0.0, max=1.0),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.options import option
+from tiebreak.cli.options import Text, option
 from tiebreak.cli.output import print_json, say
 from tiebreak.errors import FileError
 from tiebreak.wording import aligned
@@ -82,8 +82,8 @@ def fetch_dataset(
     names: Annotated[
         list[str], typer.Argument(help="Names of datasets, or all.", metavar="NAME|all")
     ],
-    base: Annotated[str | None, option("URL", "Copy from this address or folder.")] = None,
-    folder: Annotated[str | None, option("DIR", "Write here, not to the cache.")] = None,
+    base: Annotated[Text, option("URL", "Copy from this address or folder.")] = None,
+    folder: Annotated[Text, option("DIR", "Write here, not to the cache.")] = None,
     force: Annotated[bool, options.flag("--force", "Fetch even what is here.")] = False,
 ) -> None:
     """Fetch public copies of datasets, check and convert them.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.options import CommandInputs, OptionValues, option, require
+from tiebreak.cli.options import CommandInputs, OptionValues, Text, file, option, require
 from tiebreak.cli.output import (
     STANDARD,
     is_quiet,
@@ -44,7 +44,7 @@ def fuse(
     links: options.Links = None,
     gold: options.Gold = None,
     sequences: options.Sequences = None,
-    spans_out: Annotated[str | None, option("FILE", "With --sequences: write spans here.")] = None,
+    spans_out: Annotated[Text, file("With --sequences: write spans here.")] = None,
     features: options.Features = None,
     feature_columns: options.FeatureColumns = None,
     groups: options.Groups = None,
@@ -55,14 +55,12 @@ def fuse(
     scale: options.Scale = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
-    workers: Annotated[str | None, option("FILE", "Write who confuses what here.")] = None,
+    workers: Annotated[Text, file("Write who confuses what here.")] = None,
     worker_summary: Annotated[
-        str | None, option("FILE", "Write how good each worker is here, with intervals.")
+        Text, file("Write how good each worker is here, with intervals.")
     ] = None,
-    doubtful: Annotated[str | None, option("FILE", "Write links that look wrong here.")] = None,
-    cost_matrix: Annotated[
-        str | None, option("FILE", "Decide by costs: truth, one column a decision.")
-    ] = None,
+    doubtful: Annotated[Text, file("Write links that look wrong here.")] = None,
+    cost_matrix: Annotated[Text, file("Decide by costs: truth, one column a decision.")] = None,
     by_scale: Annotated[
         Literal["median", "mean"] | None,
         typer.Option("--decide", help="Decide for this level of the scale, not the likeliest."),
@@ -498,7 +496,7 @@ def predict(
 def update(
     model: options.Model,
     responses: options.ResponsesIfAny = None,
-    out: Annotated[str | None, option("FILE", "Write all labels here.", "-o", "--out")] = None,
+    out: Annotated[Text, file("Write all labels here.", "-o", "--out")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
     features: options.Features = None,
@@ -507,7 +505,7 @@ def update(
     columns: options.Columns = None,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
-    save: Annotated[str | None, option("MODEL.tbm", "Save the model here. [MODEL.tbm]")] = None,
+    save: Annotated[Text, option("MODEL.tbm", "Save the model here. [MODEL.tbm]")] = None,
     keep: options.Keep = None,
     again: Annotated[
         bool, options.flag("--again", "Count what a model of counts was given before once more.")

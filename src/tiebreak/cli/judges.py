@@ -11,7 +11,7 @@ import typer
 from tiebreak.cli import options
 from tiebreak.cli.fuse import fit
 from tiebreak.cli.look import JUDGES, require_both
-from tiebreak.cli.options import CommandInputs, option, split_numbers
+from tiebreak.cli.options import CommandInputs, Text, file, option, split_numbers
 from tiebreak.cli.output import print_json, say, stages, wrote
 from tiebreak.errors import OptionError
 from tiebreak.wording import counted
@@ -36,13 +36,9 @@ def panel(
     gold: options.Gold = None,
     by: options.By = None,
     accepts: options.Accepts = None,
-    prices: Annotated[str | None, option("JUDGE=X,…", "What one call of a judge costs.")] = None,
-    sample: Annotated[
-        str | None, option("FILE", "Write tasks to label here, each with its chance.")
-    ] = None,
-    matrix: Annotated[
-        str | None, option("FILE", "Write how errors of judges correlate here.")
-    ] = None,
+    prices: Annotated[Text, option("JUDGE=X,…", "What one call of a judge costs.")] = None,
+    sample: Annotated[Text, file("Write tasks to label here, each with its chance.")] = None,
+    matrix: Annotated[Text, file("Write how errors of judges correlate here.")] = None,
     columns: options.Columns = None,
     given: options.Set = None,
     as_json: options.AsJson = False,
@@ -127,11 +123,9 @@ def matrix_columns(found: PanelReport) -> dict[str, list[Any]]:
 def rate(
     responses: options.Responses,
     gold: options.Gold = None,
-    out: Annotated[str | None, option("FILE", "Also write the rates here.", "-o", "--out")] = None,
+    out: Annotated[Text, file("Also write the rates here.", "-o", "--out")] = None,
     by: options.By = None,
-    selection: Annotated[
-        str | None, option("FILE", "Table of task, probability: how gold was drawn.")
-    ] = None,
+    selection: Annotated[Text, file("Table of task, probability: how gold was drawn.")] = None,
     columns: options.Columns = None,
     given: options.Set = None,
     as_json: options.AsJson = False,
@@ -172,7 +166,7 @@ def route(
     wrong: Annotated[float, option("X", "Cost of a wrong label.")] = 1.0,
     human: Annotated[float, option("X", "Cost of a human's label.")] = 0.1,
     judge: Annotated[
-        str | None, option("X|JUDGE=X,…", "Cost of one more call, of any judge or of each.")
+        Text, option("X|JUDGE=X,…", "Cost of one more call, of any judge or of each.")
     ] = None,
     columns: options.Columns = None,
     given: options.Set = None,
@@ -195,8 +189,8 @@ def route(
         found = decide.plan_routes(
             model, wrong=wrong, human=human, judge=read_prices(judge), **errors
         )
-    for name, file in zip(decide.ROUTES, files, strict=True):
-        tables.write_table(file, found.rows(name))
+    for name, path in zip(decide.ROUTES, files, strict=True):
+        tables.write_table(path, found.rows(name))
     if as_json:
         summary = {
             "done": found.n_done,

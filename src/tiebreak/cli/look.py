@@ -12,7 +12,7 @@ import typer
 
 from tiebreak.cli import options
 from tiebreak.cli.fuse import fit
-from tiebreak.cli.options import CommandInputs, as_cli_options, option, require, split_pairs
+from tiebreak.cli.options import CommandInputs, Text, as_cli_options, file, require, split_pairs
 from tiebreak.cli.output import (
     MAX_SHOWN,
     STANDARD,
@@ -316,8 +316,8 @@ def evaluate(
     gold: Annotated[
         str, typer.Argument(metavar="GOLD", help="Table of task, label: known classes.")
     ],
-    links: Annotated[str | None, option("FILE", "Count the links that the labels break.")] = None,
-    given: Annotated[str | None, option("FILE", "Leave out the gold that fuse was given.")] = None,
+    links: Annotated[Text, file("Count the links that the labels break.")] = None,
+    given: Annotated[Text, file("Leave out the gold that fuse was given.")] = None,
     groups: options.Groups = None,
     rule: options.Rule = None,
     constraints: options.Constraints = None,
@@ -409,10 +409,8 @@ def score_rows(figures: Report) -> list[tuple[str, str]]:
 
 def report(
     responses: options.Responses,
-    out: Annotated[str, option("FILE", "Write the page here.", "-o", "--out")] = "report.html",
-    json_path: Annotated[
-        str | None, option("FILE", "Write the same numbers as JSON here.", "--json")
-    ] = None,
+    out: Annotated[str, file("Write the page here.", "-o", "--out")] = "report.html",
+    json_path: Annotated[Text, file("Write the same numbers as JSON here.", "--json")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
     groups: options.Groups = None,
@@ -420,9 +418,7 @@ def report(
     constraints: options.Constraints = None,
     features: options.Features = None,
     feature_columns: options.FeatureColumns = None,
-    truth: Annotated[
-        str | None, option("FILE", "Compare with known classes that the fit is not given.")
-    ] = None,
+    truth: Annotated[Text, file("Compare with known classes that the fit is not given.")] = None,
     texts: options.Texts = None,
     by: options.By = None,
     accepts: options.Accepts = None,

@@ -40,9 +40,9 @@ def option(metavar: str, help: str, *flags: str, **more: Any) -> Any:
     return typer.Option(*flags, metavar=metavar, help=help, **more)
 
 
-def argument(metavar: str, help: str) -> Any:
-    """Declare an argument."""
-    return typer.Argument(metavar=metavar, help=help)
+def file(help: str, *flags: str) -> Any:
+    """Declare an option that names a file."""
+    return option("FILE", help, *flags)
 
 
 def flag(name: str, help: str) -> Any:
@@ -56,40 +56,40 @@ METHODS = (
     "mv: majority vote, gibbs: sampling. [auto, or vb where only that can]"
 )
 Method = Literal["auto", "vb", "ds", "mv", "gibbs"]
-File = str | None
+Text = str | None
 
 Responses = Annotated[list[str], typer.Argument(metavar="RESPONSES", help=TABLES)]
 ResponsesIfAny = Annotated[list[str] | None, typer.Argument(metavar="[RESPONSES]", help=TABLES)]
 Model = Annotated[str, typer.Argument(metavar="MODEL.tbm", help="A model file.")]
-Out = Annotated[File, option("FILE", "Write labels here, not to stdout.", "-o", "--out")]
-Links = Annotated[File, option("FILE", "Table of left, right, link (must|cannot).")]
-Sequences = Annotated[File, option("FILE", "Table of task, sequence, position, text.")]
-Groups = Annotated[File, option("FILE", "Table of task, group, with --rule.")]
+Out = Annotated[Text, file("Write labels here, not to stdout.", "-o", "--out")]
+Links = Annotated[Text, file("Table of left, right, link (must|cannot).")]
+Sequences = Annotated[Text, file("Table of task, sequence, position, text.")]
+Groups = Annotated[Text, file("Table of task, group, with --rule.")]
 Rule = Annotated[
-    File, option("RULE", "What holds in each group, as 'at most one 1' or 'exactly one cat'.")
+    Text, option("RULE", "What holds in each group, as 'at most one 1' or 'exactly one cat'.")
 ]
 Constraints = Annotated[
-    File, option("FILE", "Constraints: JSON lines, or a table of constraint, task, label, count.")
+    Text, file("Constraints: JSON lines, or a table of constraint, task, label, count.")
 ]
-Gold = Annotated[File, option("FILE", "Table of task, label: known classes.")]
+Gold = Annotated[Text, file("Table of task, label: known classes.")]
 Features = Annotated[
-    File, option("FILE", "Table of task and columns of numbers, or one of text: learn from them.")
+    Text, file("Table of task and columns of numbers, or one of text: learn from them.")
 ]
 FeatureColumns = Annotated[
-    File, option("NAMES", "The columns of features to use. [all but the task]")
+    Text, option("NAMES", "The columns of features to use. [all but the task]")
 ]
-Texts = Annotated[File, option("FILE", "Table of task, text: what to show.")]
-Columns = Annotated[File, option("PAIRS", "Names of columns, in any table: task=item,left=…")]
+Texts = Annotated[Text, file("Table of task, text: what to show.")]
+Columns = Annotated[Text, option("PAIRS", "Names of columns, in any table: task=item,left=…")]
 Set = Annotated[
     list[str] | None,
     option("NAME=VALUE", "Any other option, as question=…; a wrong name lists all.", "--set"),
 ]
 ByMethod = Annotated[Method | None, typer.Option("--method", help=METHODS)]
 Scale = Annotated[
-    File, option("LEVELS", "Classes in order: 1..5, 0..100/20, none,mild,severe, or auto.")
+    Text, option("LEVELS", "Classes in order: 1..5, 0..100/20, none,mild,severe, or auto.")
 ]
 Probabilities = Annotated[bool, flag("--probabilities", "Add one column per class.")]
-Save = Annotated[File, option("MODEL.tbm", "Save the model, for predict, update, stream.")]
+Save = Annotated[Text, option("MODEL.tbm", "Save the model, for predict, update, stream.")]
 Keep = Annotated[
     Literal["responses", "counts"] | None,
     typer.Option(help="Save all responses, or only counts of them. [responses, or as it is]"),
@@ -97,10 +97,10 @@ Keep = Annotated[
 Wait = Annotated[
     float, option("SECONDS", "Wait so long while another process writes the model.", min=0.0)
 ]
-By = Annotated[File, option("FILE", "Table of task, system: who made the answer.", "--by")]
-Accepts = Annotated[File, option("CLASS", "The class that accepts an answer, with --by.")]
+By = Annotated[Text, file("Table of task, system: who made the answer.", "--by")]
+Accepts = Annotated[Text, option("CLASS", "The class that accepts an answer, with --by.")]
 Cluster = Annotated[
-    File, option("ADDRESS", "Work on shards with Dask: tcp://HOST:8786, or local:N.")
+    Text, option("ADDRESS", "Work on shards with Dask: tcp://HOST:8786, or local:N.")
 ]
 OutOfCore = Annotated[bool, flag("--out-of-core", "Work on shards one by one, from the disk.")]
 AsJson = Annotated[bool, flag("--json", "Print JSON.")]
@@ -444,14 +444,13 @@ def build_estimator(
 # Arguments of Python, by which messages name options, and how a command spells them.
 FLAGS = {
     **{
-        name: f"--{name}"
-        for name in ("gold", "links", "texts", "columns", "kinds", "save", "sequences", "scale")
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            *("gold", "links", "texts", "columns", "kinds", "save", "sequences", "scale", "keep"),
+            *("constraints", "groups", "rule", "wait", "again", "force", "selection", "accepts"),
+            *("truth", "probabilities", "features", "feature_columns", "cost_matrix"),
+        )
     },
-    **{name: f"--{name}" for name in ("constraints", "groups", "rule")},
-    **{name: f"--{name}" for name in ("keep", "wait", "again", "force", "selection", "accepts")},
-    **{name: f"--{name}" for name in ("truth", "probabilities", "features")},
-    "feature_columns": "--feature-columns",
-    "cost_matrix": "--cost-matrix",
     "systems": "--by",
     "overwrite": "--force",
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Annotated, Any
 
+import typer
+
 from tiebreak.cli import options
-from tiebreak.cli.options import OptionValues, option, require, split_pairs
+from tiebreak.cli.options import OptionValues, Text, file, option, require, split_pairs
 from tiebreak.cli.output import STANDARD, print_json, say, stages, wrote
 from tiebreak.errors import OptionError
 
@@ -14,13 +16,13 @@ OF_READING = ("format", "repeats", "baseline")
 
 
 def rank(
-    pairs: Annotated[str, options.argument("PAIRS", "Table of first, second, verdict.")],
-    out: Annotated[str, option("FILE", "Write the ranking here.", "-o", "--out")] = STANDARD,
-    judges: Annotated[str | None, option("FILE", "Write what judges are like here.")] = None,
+    pairs: Annotated[str, typer.Argument(metavar="PAIRS", help="Table of first, second, verdict.")],
+    out: Annotated[str, file("Write the ranking here.", "-o", "--out")] = STANDARD,
+    judges: Annotated[Text, file("Write what judges are like here.")] = None,
     next_: Annotated[
         int | None, option("N", "Print the N pairs to compare next.", "--next", min=1)
     ] = None,
-    plot: Annotated[str | None, option("FILE", "Draw the ranking: .svg, .html.")] = None,
+    plot: Annotated[Text, file("Draw the ranking: .svg, .html.")] = None,
     columns: options.Columns = None,
     given: options.Set = None,
     as_json: options.JsonSummary = False,
@@ -55,9 +57,9 @@ def rank(
     if next_:
         tables.write_table(STANDARD, table_of(model.next_pairs(next_), NextPair))
     if plot:
-        from tiebreak.report.plots import draw_ranking
+        from tiebreak.report import charts
 
-        draw_ranking(model).save(plot)
+        charts.ranking(model).save(plot)
     if as_json:
         print_json(model.summary() | {"out": out})
     say("\n".join(model.describe()))

@@ -1,8 +1,8 @@
 """Charts: inline SVG with a title, a description and the same numbers as a table.
 
-A chart is made from plain numbers and knows nothing of models. It has neither script nor inline
-style, so that a strict Content-Security-Policy lets it pass; its colours come from `charts.css`, by
-class, and follow the page into dark mode.
+A chart is made from plain numbers. It has neither script nor inline style, so that a strict
+Content-Security-Policy lets it pass; its colours come from `charts.css`, by class, and follow the
+page into dark mode.
 
 >>> words = ("Labels", "How often each was given.")
 >>> chart = bars(words, ("label", "given"), [("cat", 3)], [3.0])
@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
+from scipy.special import expit
 
 from tiebreak.errors import OptionError
 from tiebreak.tables.write import open_target
@@ -39,29 +41,52 @@ LONGEST_NAME = 26  # characters beside a bar; the table has more
 DARKEST = 0.6  # share of colour in a cell: numbers on it stay readable, light and dark
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)  # between ticks, times a power of ten
 ENDINGS = (".svg", ".html")
+LONGEST_ID = 60  # characters of an id in a table
+MOST_LINES = 12  # judges in a chart of how they read a scale
+MOST_ITEMS = 40  # of a ranking
+MUCH = 0.2  # mean correlation of errors from which on it is drawn, and told
+
+RELIABLE = "better than chance"
+CHANCE = "no better than chance"
+WORSE = "worse than chance"
+ALONE = "agrees with hardly anybody"
+TOO_FEW = "too few to tell"
+POOR = (CHANCE, WORSE, ALONE)
 
 Row = Sequence[object]
 Words = tuple[str, str]  # title and description of a chart
-
-
+Ends = tuple[float, float]  # of an axis
+Found = dict[str, Any]  # numbers and names that JSON can hold
 Mark = tuple[str, dict[str, object], str]  # an element of a picture: tag, attributes, words
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Chart:
     """A picture, and the same numbers as a table.
 
     Notebooks show it by itself; `save` writes it as .svg or .html; `svg()` and `html()` are its
-    markup for a page that has the stylesheet.
+    markup for a page that has the stylesheet. `templates/charts.html` writes its marks as SVG.
     """
 
     title: str
     description: str
     header: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...] = field(repr=False)
-    marks: list[Mark] = field(repr=False)
     width: float
     height: float
+    marks: list[Mark] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        words: Words,
+        header: Iterable[str],
+        rows: Iterable[Row],
+        height: float,
+        width: float = WIDTH,
+    ) -> Chart:
+        """Return a chart to draw on; `words` are its title and description."""
+        return cls(*words, tuple(header), tuple(map(tuple, rows)), width, height)
 
     def svg(self, key: str | None = None, *, alone: bool = False) -> Markup:
         """Return the picture; `key` begins the ids of its title and description on the page.
@@ -93,6 +118,62 @@ class Chart:
     def _repr_html_(self) -> str:
         return str(_macros().notebook(self, stylesheet()))
 
+    # Drawing
+
+    def _put(self, tag: str, kind: str, words: str = "", **attributes: object) -> None:
+        """Add an element; attributes that are None are left out."""
+        values = {
+            name.replace("_", "-"): f"{value:g}" if isinstance(value, float) else value
+            for name, value in attributes.items()
+        }
+        self.marks.append((tag, {"class": kind, **values}, words))
+
+    def _text(
+        self, x: float, y: float, words: str, kind: str = "", anchor: str | None = None
+    ) -> None:
+        self._put("text", f"tb-text {kind}".strip(), words, x=x, y=y, text_anchor=anchor)
+
+    def _line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
+        self._put("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
+
+    def _box(
+        self, place: tuple[float, float, float, float], kind: str, opacity: float | None = None
+    ) -> None:
+        x, y, *size = place
+        width, height = (max(each, 0.0) for each in size)
+        faint = None if opacity is None else f"{opacity:.3g}"
+        self._put("rect", kind, x=x, y=y, width=width, height=height, rx=2, fill_opacity=faint)
+
+    def _dot(self, x: float, y: float, radius: float, kind: str = "") -> None:
+        self._put("circle", f"tb-dot{kind}", cx=x, cy=y, r=f"{radius:.3g}")
+
+    def _path(self, points: Iterable[tuple[float, float]], x: Axis, y: Axis) -> None:
+        places = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in points)
+        self._put("polyline", "tb-line", points=places)
+
+    def _axes(
+        self, x_ends: Ends, y_ends: Ends, *, about: int = 5, whole: bool = False, right: float = 16
+    ) -> tuple[Axis, Axis]:
+        """Draw a grid with about so many numbers, and name both axes; `right` of them is room.
+
+        `whole`: numbers below are whole.
+        """
+        y_ticks = round_ticks(*y_ends, about)
+        left = 18.0 + width_of(map(tick_text, y_ticks))
+        x = Axis(*x_ends, left, self.width - right)
+        y = Axis(*y_ends, self.height - 46.0, 26.0)
+        for tick in y_ticks:
+            self._line(x.start, y.at(tick), x.end, y.at(tick), "tb-grid")
+            self._text(x.start - 8.0, y.at(tick) + 4.0, tick_text(tick), anchor="end")
+        self._line(x.start, y.start, x.end, y.start, "tb-axis")
+        for tick in round_ticks(*x_ends, 6):
+            if not whole or tick == round(tick):
+                self._text(x.at(tick), y.start + 18.0, tick_text(tick), anchor="middle")
+        middle = (x.start + x.end) / 2.0
+        self._text(middle, y.start + 36.0, self.header[0], "tb-muted", "middle")
+        self._text(x.start, 13.0, self.header[1], "tb-muted")
+        return x, y
+
 
 class Number(str):
     """A number as it is written: in a table it stands to the right, which ids do not."""
@@ -114,60 +195,6 @@ class Axis(NamedTuple):
         return round(self.start + share * (self.end - self.start), 2)
 
 
-class _Drawing:
-    """A picture that is being made; templates/charts.html writes its marks as SVG."""
-
-    def __init__(self) -> None:
-        self.marks: list[Mark] = []
-
-    def put(self, tag: str, kind: str, words: str = "", **attributes: object) -> None:
-        """Add an element; attributes that are None are left out."""
-        values = {
-            name.replace("_", "-"): f"{value:g}" if isinstance(value, float) else value
-            for name, value in attributes.items()
-        }
-        self.marks.append((tag, {"class": kind, **values}, words))
-
-    def text(
-        self, x: float, y: float, words: str, kind: str = "", anchor: str | None = None
-    ) -> None:
-        self.put("text", f"tb-text {kind}".strip(), words, x=x, y=y, text_anchor=anchor)
-
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str) -> None:
-        self.put("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
-
-    def box(
-        self, place: tuple[float, float, float, float], kind: str, opacity: float | None = None
-    ) -> None:
-        x, y, *size = place
-        width, height = (max(each, 0.0) for each in size)
-        faint = None if opacity is None else f"{opacity:.3g}"
-        self.put("rect", kind, x=x, y=y, width=width, height=height, rx=2, fill_opacity=faint)
-
-    def dot(self, x: float, y: float, radius: float, kind: str = "") -> None:
-        self.put("circle", f"tb-dot{kind}", cx=x, cy=y, r=f"{radius:.3g}")
-
-    def axes(
-        self, x: Axis, y: Axis, x_ticks: list[float], y_ticks: list[float], names: Sequence[str]
-    ) -> None:
-        """Draw a grid with its numbers, and name both axes."""
-        for tick in y_ticks:
-            self.line(x.start, y.at(tick), x.end, y.at(tick), "tb-grid")
-            self.text(x.start - 8.0, y.at(tick) + 4.0, tick_text(tick), anchor="end")
-        self.line(x.start, y.start, x.end, y.start, "tb-axis")
-        for tick in x_ticks:
-            self.text(x.at(tick), y.start + 18.0, tick_text(tick), anchor="middle")
-        self.text((x.start + x.end) / 2.0, y.start + 36.0, names[0], "tb-muted", "middle")
-        self.text(x.start, 13.0, names[1], "tb-muted")
-
-    def chart(
-        self, words: Words, header: Iterable[str], rows: Iterable[Row], width: float, height: float
-    ) -> Chart:
-        """Return the chart with this picture; `words` are its title and description."""
-        table = tuple(tuple(row) for row in rows)
-        return Chart(*words, tuple(header), table, self.marks, width, height)
-
-
 def histogram(
     words: Words,
     header: tuple[str, str],
@@ -181,24 +208,21 @@ def histogram(
     >>> chart.rows
     (('0 to 1', '5'), ('1 to 2', '7'))
     """
-    draw, height, most = _Drawing(), 250.0, max([*counts, 1])
-    ticks = round_ticks(0.0, most, 4)
-    x = Axis(edges[0], edges[-1], 18.0 + width_of(map(tick_text, ticks)), WIDTH - 14.0)
-    y = Axis(0.0, most, height - 44.0, 24.0)
-    draw.axes(x, y, round_ticks(edges[0], edges[-1], 6), ticks, header)
     bins = list(zip(edges, edges[1:], counts, strict=False))
+    rows = [(f"{low:.4g} to {high:.4g}", number(int(count))) for low, high, count in bins]
+    chart = Chart.of(words, header, rows, 250.0)
+    x, y = chart._axes((edges[0], edges[-1]), (0.0, max([*counts, 1])), about=4)
     for low, high, count in bins:
         kind = "tb-bar tb-low" if mark is not None and high <= mark[0] + 1e-9 else "tb-bar"
         top = min(y.at(count), y.start - 1.5) if count else y.start
         wide = x.at(high) - x.at(low)
         gap = min(1.0, wide / 8.0)
-        draw.box((x.at(low) + gap, top, wide - 2 * gap, y.start - top), kind)
+        chart._box((x.at(low) + gap, top, wide - 2 * gap, y.start - top), kind)
     if mark is not None:
         at = x.at(mark[0])
-        draw.line(at, 18.0, at, y.start, "tb-mark")
-        draw.text(at - 6.0, 13.0, mark[1], "tb-muted", "end")
-    rows = [(f"{low:.4g} to {high:.4g}", number(int(count))) for low, high, count in bins]
-    return draw.chart(words, header, rows, WIDTH, height)
+        chart._line(at, 18.0, at, y.start, "tb-mark")
+        chart._text(at - 6.0, 13.0, mark[1], "tb-muted", "end")
+    return chart
 
 
 def bars(
@@ -213,15 +237,15 @@ def bars(
     names = [clip(row[0], LONGEST_NAME) for row in rows]
     left = 18.0 + width_of(names)
     x = Axis(0.0, max([*values, 1e-12]), left, WIDTH - 24.0 - width_of(labels))
-    draw, height = _Drawing(), 12.0 + ROW * len(names)
+    chart = Chart.of(words, header, rows, 12.0 + ROW * len(names))
     for at, (name, value, label) in enumerate(zip(names, values, labels, strict=True)):
         top = 6.0 + ROW * at
         length = max(x.at(value) - left, 1.5 if value > 0 else 0.0)
-        draw.text(left - 8.0, top + 15.5, name, anchor="end")
-        draw.box((left, top + 3.0, length, ROW - 7.0), "tb-bar")
-        draw.text(left + length + 6.0, top + 15.5, label, "tb-muted")
-    draw.line(left, 6.0, left, height - 6.0, "tb-axis")
-    return draw.chart(words, header, rows, WIDTH, height)
+        chart._text(left - 8.0, top + 15.5, name, anchor="end")
+        chart._box((left, top + 3.0, length, ROW - 7.0), "tb-bar")
+        chart._text(left + length + 6.0, top + 15.5, label, "tb-muted")
+    chart._line(left, 6.0, left, chart.height - 6.0, "tb-axis")
+    return chart
 
 
 def balance(
@@ -236,20 +260,20 @@ def balance(
     `rows` are their names, and what is written beside them.
     """
     tall, middle, most = 42.0, 170.0, max([*map(abs, values), 1e-12])
-    draw = _Drawing()
-    draw.text(middle - 8.0, 13.0, f"← {clip(sides[0], 20)}", "tb-muted", "end")
-    draw.text(middle + 8.0, 13.0, f"{clip(sides[1], 20)} →", "tb-muted")
+    table = [(name, Number(label)) for name, label in rows]
+    chart = Chart.of(words, header, table, 30.0 + tall * len(rows), 340.0)
+    chart._text(middle - 8.0, 13.0, f"← {clip(sides[0], 20)}", "tb-muted", "end")
+    chart._text(middle + 8.0, 13.0, f"{clip(sides[1], 20)} →", "tb-muted")
     for at, ((name, label), value) in enumerate(zip(rows, values, strict=True)):
         top, length = 24.0 + tall * at, 118.0 * abs(value) / most
         is_left = value < 0.0
-        draw.text(4.0, top + 11.0, clip(name, 48))
+        chart._text(4.0, top + 11.0, clip(name, 48))
         start, kind = (middle - length, "tb-bar tb-low") if is_left else (middle, "tb-bar")
-        draw.box((start, top + 20.0, length, 13.0), kind)
+        chart._box((start, top + 20.0, length, 13.0), kind)
         end = middle - length - 6.0 if is_left else middle + length + 6.0
-        draw.text(end, top + 31.0, label, "tb-muted", "end" if is_left else None)
-        draw.line(middle, top + 18.0, middle, top + 35.0, "tb-axis")
-    table = [(name, Number(label)) for name, label in rows]
-    return draw.chart(words, header, table, 340.0, 30.0 + tall * len(rows))
+        chart._text(end, top + 31.0, label, "tb-muted", "end" if is_left else None)
+        chart._line(middle, top + 18.0, middle, top + 35.0, "tb-axis")
+    return chart
 
 
 def intervals(
@@ -257,76 +281,80 @@ def intervals(
     header: Iterable[str],
     rows: Sequence[Row],
     estimates: Sequence[tuple[float, float, float]],
-    axis: str,
-    mark: tuple[float, str],
+    axis: tuple[str, float, str],
     stands_out: Sequence[bool] = (),
 ) -> Chart:
     """Draw (middle, low, high), between 0 and 1, of each row, named by its first cell.
 
-    `mark` is a number to compare with, and its name.
+    `axis` is what they are, a number to compare with, and its name.
     """
+    title, mark, name_of_mark = axis
     names = [clip(row[0], LONGEST_NAME) for row in rows]
     shown = [f"{100 * middle:.0f} %" for middle, _, _ in estimates]
     left = 22.0 + width_of(names)
     x = Axis(0.0, 1.0, left, WIDTH - 20.0 - width_of(shown))
-    draw, height = _Drawing(), 64.0 + ROW * len(names)
-    bottom = height - 40.0
+    chart = Chart.of(words, header, rows, 64.0 + ROW * len(names))
+    bottom = chart.height - 40.0
     for tick in round_ticks(0.0, 1.0, 5):
-        draw.line(x.at(tick), 20.0, x.at(tick), bottom, "tb-grid")
-        draw.text(x.at(tick), bottom + 17.0, tick_text(tick), anchor="middle")
-    draw.text((x.start + x.end) / 2.0, height - 6.0, axis, "tb-muted", "middle")
-    at = x.at(mark[0])
-    draw.line(at, 18.0, at, bottom, "tb-mark")
-    anchor = "start" if mark[0] <= 0.1 else "end" if mark[0] >= 0.9 else "middle"
-    draw.text(at, 13.0, mark[1], "tb-muted", anchor)
+        chart._line(x.at(tick), 20.0, x.at(tick), bottom, "tb-grid")
+        chart._text(x.at(tick), bottom + 17.0, tick_text(tick), anchor="middle")
+    chart._text((x.start + x.end) / 2.0, bottom + 34.0, title, "tb-muted", "middle")
+    at = x.at(mark)
+    chart._line(at, 18.0, at, bottom, "tb-mark")
+    anchor = "start" if mark <= 0.1 else "end" if mark >= 0.9 else "middle"
+    chart._text(at, 13.0, name_of_mark, "tb-muted", anchor)
     for row, (name, (middle, low, high)) in enumerate(zip(names, estimates, strict=True)):
         y = 24.0 + ROW * row + ROW / 2.0
         kind = " tb-low" if stands_out and stands_out[row] else ""
-        draw.text(left - 10.0, y + 4.0, name, anchor="end")
-        draw.line(x.at(low), y, x.at(high), y, f"tb-whisker{kind}")
-        draw.dot(x.at(middle), y, 5.0, kind)
-        draw.text(WIDTH - 8.0, y + 4.0, shown[row], "tb-muted", "end")
-    return draw.chart(words, header, rows, WIDTH, height)
+        chart._text(left - 10.0, y + 4.0, name, anchor="end")
+        chart._line(x.at(low), y, x.at(high), y, f"tb-whisker{kind}")
+        chart._dot(x.at(middle), y, 5.0, kind)
+        chart._text(WIDTH - 8.0, y + 4.0, shown[row], "tb-muted", "end")
+    return chart
 
 
 def heat_map(
     words: Words,
-    corner: str,
-    titles: tuple[str, str],
+    titles: tuple[str, str, str],
     names: Sequence[str],
     values: Sequence[Sequence[float | None]],
     *,
     is_symmetric: bool = False,
 ) -> Chart:
-    """Draw rows by columns of numbers from −1 to 1; `titles` are of the rows and the columns.
+    """Draw rows by columns of numbers from −1 to 1; `titles`: of the table, its rows and columns.
 
     Cells on the diagonal have one colour and the others another. A matrix that is symmetric has an
     empty diagonal, and one colour for numbers above 0 and another below it.
     """
-    rows_of, columns_of = titles
+    corner, rows_of, columns_of = titles
     short = [clip(name, 16) for name in names]
     heads = [clip(name, 10) for name in names]
     wide, tall = max(46.0, 10.0 + width_of(heads)), 28.0
     left = 26.0 + width_of([*short, rows_of])
-    draw, table = _Drawing(), []
-    draw.text(left, 13.0, columns_of, "tb-muted")
-    draw.text(8.0, 31.0, rows_of, "tb-muted")
+    cells = [
+        [None if is_symmetric and i == j else value for j, value in enumerate(row)]
+        for i, row in enumerate(values)
+    ]
+    table = [
+        (name, *(number(value, 2) for value in row)) for name, row in zip(names, cells, strict=True)
+    ]
+    size = (46.0 + tall * len(cells), left + wide * len(names) + 12.0)
+    chart = Chart.of(words, (corner, *names), table, *size)
+    chart._text(left, 13.0, columns_of, "tb-muted")
+    chart._text(8.0, 31.0, rows_of, "tb-muted")
     for at, head in enumerate(heads):
-        draw.text(left + wide * (at + 0.5), 31.0, head, anchor="middle")
-    for i, row in enumerate(values):
+        chart._text(left + wide * (at + 0.5), 31.0, head, anchor="middle")
+    for i, row in enumerate(cells):
         y = 38.0 + tall * i
-        draw.text(left - 8.0, y + 18.0, short[i], anchor="end")
-        cells = [None if is_symmetric and i == j else value for j, value in enumerate(row)]
-        for j, value in enumerate(cells):
+        chart._text(left - 8.0, y + 18.0, short[i], anchor="end")
+        for j, value in enumerate(row):
             is_first = (value or 0.0) > 0.0 if is_symmetric else i == j
             strength = 0.0 if value is None else min(abs(value), 1.0) * DARKEST
             place = (left + wide * j + 1.0, y + 1.0, wide - 2.0, tall - 2.0)
-            draw.box(place, "tb-cell")
-            draw.box(place, "tb-heat" if is_first else "tb-heat-other", strength)
-            draw.text(left + wide * (j + 0.5), y + 18.5, number(value, 2), anchor="middle")
-        table.append((names[i], *(number(value, 2) for value in cells)))
-    width = left + wide * len(names) + 12.0
-    return draw.chart(words, (corner, *names), table, width, 46.0 + tall * len(values))
+            chart._box(place, "tb-cell")
+            chart._box(place, "tb-heat" if is_first else "tb-heat-other", strength)
+            chart._text(left + wide * (j + 0.5), y + 18.5, number(value, 2), anchor="middle")
+    return chart
 
 
 def line(
@@ -336,68 +364,125 @@ def line(
     points: Sequence[tuple[float, float]],
 ) -> Chart:
     """Draw a line through points, with a dot at its end."""
-    draw, height = _Drawing(), 260.0
+    chart = Chart.of(words, header, rows, 260.0)
     xs, ys = zip(*points, strict=True)
-    low, high = _widened(min(ys), max(ys), 0.01)
-    ticks = round_ticks(low, high, 4)
-    left = 18.0 + width_of(map(tick_text, ticks))
-    x = Axis(*_widened(min(xs), max(xs), 1.0), left, WIDTH - 20.0)
-    y = Axis(low, high, height - 44.0, 26.0)
-    whole = [tick for tick in round_ticks(min(xs), max(xs), 6) if tick == round(tick)]
-    draw.axes(x, y, whole, ticks, header)
-    places = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in points)
-    draw.put("polyline", "tb-line", points=places)
-    draw.dot(x.at(xs[-1]), y.at(ys[-1]), 4.5)
-    return draw.chart(words, header, rows, WIDTH, height)
+    ends = (_widened(min(xs), max(xs), 1.0), _widened(min(ys), max(ys), 0.01))
+    x, y = chart._axes(*ends, about=4, whole=True)
+    chart._path(points, x, y)
+    chart._dot(x.at(xs[-1]), y.at(ys[-1]), 4.5)
+    return chart
 
 
-def lines(
-    words: Words,
-    header: Sequence[str],
-    rows: Sequence[Row],
-    names: Sequence[str],
-    points: Sequence[Sequence[tuple[float, float]]],
-) -> Chart:
-    """Draw a line for each name, and the line on which x and y are equal."""
-    draw, height = _Drawing(), 380.0
-    xs, ys = zip(*(point for each in points for point in each), strict=True)
-    x_low, x_high = min(xs), max(xs)
-    ticks = round_ticks(min(*ys, x_low), max(*ys, x_high), 6)
-    x = Axis(x_low, x_high, 24.0 + width_of(map(tick_text, ticks)), WIDTH - 20.0 - width_of(names))
-    y = Axis(min(*ys, x_low), max(*ys, x_high), height - 48.0, 26.0)
-    draw.axes(x, y, round_ticks(x_low, x_high, 6), ticks, header)
-    draw.line(x.start, y.at(x_low), x.end, y.at(x_high), "tb-mark")
+# Charts of what was measured
+
+
+def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -> Chart:
+    """Draw how often workers are right, with intervals."""
+    shown = f"{len(rows):,} of {n_workers:,} workers" if len(rows) < n_workers else "All workers"
+    described = (
+        f"{shown}: the share of answers that are right, expected over the classes, with an "
+        "interval of 90 %. The dashed line is the accuracy of guessing."
+    )
+    shares = [(row["accuracy"], row["low"], row["high"]) for row in rows]
+    return intervals(
+        ("How often workers are right", described),
+        ("worker", "responses", "accuracy", "from", "to", "verdict"),
+        [
+            (row["worker"], number(row["responses"]), *map(percent, share), row["verdict"])
+            for row, share in zip(rows, shares, strict=True)
+        ],
+        shares,
+        ("share of answers that are right", by_chance, "guessing"),
+        [row["verdict"] in POOR for row in rows],
+    )
+
+
+def ranking(model: Any, most: int = MOST_ITEMS) -> Chart:
+    """Draw how items of a `BradleyTerry` rank, the best first."""
+    found = model.ranking_
+    columns = (found.item, found.rank, found.rank_low, found.rank_high, found.probability_best)
+    shares = [expit(each)[:most].tolist() for each in (found.strength, found.low, found.high)]
+    rows = [
+        (name, number(rank), f"{low} to {high}", percent(best), percent(share))
+        for (name, rank, low, high, best), share in zip(
+            zip(*columns, strict=True), shares[0], strict=False
+        )
+    ]
+    described = (
+        f"{len(rows):,} of {len(found):,} items, the best first: the chance to beat an average "
+        f"item, ties aside, with an interval of {found.level:.0%}."
+    )
+    return intervals(
+        ("Who is best", described),
+        ("item", "rank", "rank from, to", "chance to be best", "beats an average item"),
+        rows,
+        list(zip(*shares, strict=True)),
+        ("chance to beat an average item", 0.5, "average"),
+    )
+
+
+def confusion_matrix(words: Words, classes: Iterable[str], matrix: Any) -> Chart:
+    """Draw what somebody says of tasks of each class."""
+    names = [clip(name, LONGEST_ID) for name in classes]
+    values = np.asarray(matrix).tolist()
+    return heat_map(words, ("true class", "true ↓", "says →"), names, values)
+
+
+def readers_of_scale(found: Found) -> Chart:
+    """Draw what judges read at each level of the scale: bias and gain."""
+    values, middle, step = found["values"], found["middle"], found["step"]
+    shown = found["readers"][:MOST_LINES]
+    described = (
+        "What a judge reads where the truth is a level: on the dashed line as it is, below it too "
+        "low; a flatter line uses less of the range."
+    )
+    if len(shown) < found["n_readers"]:
+        described += f" {len(shown)} of {found['n_readers']} judges: those farthest from it."
+    columns = ("bias", "gain", "blur", "lapse")
+    rows = [(each["worker"], *(number(each[name], 2) for name in columns)) for each in shown]
+    chart = Chart.of(("How judges read the scale", described), ("level", "read as"), rows, 380.0)
+    read = {
+        each["worker"]: [
+            (value, middle + each["bias"] * step + each["gain"] * (value - middle))
+            for value in values
+        ]
+        for each in shown
+    }
+    ends = [value for points in read.values() for _, value in points]
+    low, high = values[0], values[-1]
+    room = 20.0 + width_of(read)
+    x, y = chart._axes((low, high), (min(*ends, low), max(*ends, high)), about=6, right=room)
+    chart._line(x.start, y.at(low), x.end, y.at(high), "tb-mark")
     lowest = math.inf  # names stand one above the other
-    for name, each in sorted(zip(names, points, strict=True), key=lambda pair: pair[1][-1][1]):
-        places = " ".join(f"{x.at(a):g},{y.at(b):g}" for a, b in each)
-        draw.put("polyline", "tb-line", points=places)
-        lowest = min(y.at(each[-1][1]) + 4.0, lowest - 14.0)
-        draw.text(x.end + 8.0, lowest, name)
-    return draw.chart(words, header, rows, WIDTH, height)
+    for name, points in sorted(read.items(), key=lambda each: each[1][-1][1]):
+        chart._path(points, x, y)
+        lowest = min(y.at(points[-1][1]) + 4.0, lowest - 14.0)
+        chart._text(x.end + 8.0, lowest, name)
+    return chart
 
 
-def against_diagonal(
-    words: Words,
-    header: Sequence[str],
-    rows: Sequence[Row],
-    points: Sequence[tuple[float, float, float, float, int]],
-) -> Chart:
-    """Draw points beside the line on which x and y are equal, from 0 to 1.
-
-    A point is (x, y, low, high, n): its interval, and how many things it stands for.
-    """
-    draw, side = _Drawing(), 380.0
-    x = Axis(0.0, 1.0, 52.0, side - 16.0)
-    y = Axis(0.0, 1.0, side - 48.0, 26.0)
-    ticks = round_ticks(0.0, 1.0, 5)
-    draw.axes(x, y, ticks, ticks, header)
-    draw.line(x.start, y.start, x.end, y.end, "tb-mark")
-    most = max((point[4] for point in points), default=1)
-    for stated, right, low, high, n in points:
-        at = x.at(stated)
-        draw.line(at, y.at(low), at, y.at(high), "tb-whisker")
-        draw.dot(at, y.at(right), 3.0 + 6.0 * (n / most) ** 0.5)
-    return draw.chart(words, header, rows, side, side)
+def calibration(points: Sequence[Found], n_tasks: int) -> Chart:
+    """Draw stated probabilities against the share of labels that is right."""
+    described = (
+        f"{n_tasks:,} known labels in bins of 0.1. On the dashed line probabilities are "
+        "calibrated, below it too high. Bars are intervals of 95 %; larger dots are more labels."
+    )
+    names = ("stated", "right", "low", "high", "n")
+    chart = Chart.of(
+        ("Stated probability against the share that is right", described),
+        ("stated probability", "share right", "from", "to", "labels"),
+        [[number(point[name]) for name in names] for point in points],
+        380.0,
+        380.0,
+    )
+    x, y = chart._axes((0.0, 1.0), (0.0, 1.0))
+    chart._line(x.start, y.start, x.end, y.end, "tb-mark")
+    most = max(point["n"] for point in points)
+    for point in points:
+        at = x.at(point["stated"])
+        chart._line(at, y.at(point["low"]), at, y.at(point["high"]), "tb-whisker")
+        chart._dot(at, y.at(point["right"]), 3.0 + 6.0 * (point["n"] / most) ** 0.5)
+    return chart
 
 
 def number(value: float | None, digits: int = 3) -> Number:

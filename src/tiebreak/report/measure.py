@@ -33,15 +33,10 @@ from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
-from tiebreak.report.charts import clip, number, percent
+from tiebreak.report.charts import ALONE, LONGEST_ID, MUCH, POOR, Found, clip, number, percent
 from tiebreak.report.explain import explain_tasks
 from tiebreak.report.plots import (
-    ALONE,
     FEWEST,
-    LONGEST_ID,
-    MUCH,
-    POOR,
-    Found,
     ToScore,
     WorkerAccuracy,
     calibration_curve,

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from tiebreak import tables
 from tiebreak.arguments import checks, having, whole
@@ -21,29 +20,27 @@ from tiebreak.inference.worker_summary import Interval
 from tiebreak.judges.known import interval_of_share
 from tiebreak.kernels.layout import Floats, Offsets
 from tiebreak.report import charts
-from tiebreak.report.charts import Chart, Words, clip, number, percent
+from tiebreak.report.charts import (
+    CHANCE,
+    LONGEST_ID,
+    RELIABLE,
+    TOO_FEW,
+    WORSE,
+    Chart,
+    Found,
+    clip,
+    number,
+)
 from tiebreak.wording import counted
 
-LONGEST_ID = 60  # characters of an id in a table
 LEVEL = 0.9  # of the interval of a worker's accuracy
 MOST_RESPONSES = 1_000_000  # up to which intervals come from the model's own table of workers
 FEWEST = 10  # responses: workers with fewer get no verdict
 BINS = 10  # of the calibration curve
 MOST_CLASSES = 12  # of a confusion matrix; the rarest are put together
 MOST_POINTS = 200  # of a line
-MOST_LINES = 12  # judges in a chart of how they read a scale
 MOST_WORKERS = 40  # of one picture
-MUCH = 0.2  # mean correlation of errors from which on errors are shared a lot
 OTHERS = "all others"
-
-RELIABLE = "better than chance"
-CHANCE = "no better than chance"
-WORSE = "worse than chance"
-ALONE = "agrees with hardly anybody"
-TOO_FEW = "too few to tell"
-POOR = (CHANCE, WORSE, ALONE)
-
-Found = dict[str, Any]  # numbers and names that JSON can hold
 
 
 class WorkerAccuracy(NamedTuple):
@@ -229,7 +226,7 @@ class Plots:
         5
         """
         rows = worker_rows(self._model, most)
-        return worker_accuracies(rows, len(self._model.workers_), guessing(self._model))
+        return charts.worker_accuracies(rows, len(self._model.workers_), guessing(self._model))
 
     def confusion(self, worker: Hashable | None = None) -> Chart:
         """Draw what a worker says of tasks of each class; None: what a response says on average."""
@@ -248,7 +245,7 @@ class Plots:
             words = "Each row: of tasks of this class, how likely each answer is."
         classes = [str(name) for name in model.classes_]
         names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
-        return confusion_matrix((title, words), names, merged)
+        return charts.confusion_matrix((title, words), names, merged)
 
     def calibration(self, gold: Any = None) -> Chart:
         """Draw stated probabilities against the share of labels that is right.
@@ -260,7 +257,7 @@ class Plots:
         if found is None:
             raise OptionError("plot-no-gold")
         points = calibration_curve(found.labels, found.gold)
-        return calibration(points, sum(point["n"] for point in points))
+        return charts.calibration(points, sum(point["n"] for point in points))
 
     def bound(self) -> Chart:
         """Draw the lower bound after each iteration."""
@@ -279,60 +276,6 @@ class Plots:
             [(number(iteration), number(value, 4)) for iteration, value in points],
             points,
         )
-
-
-def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -> Chart:
-    """Draw how often workers are right, with intervals."""
-    shown = f"{len(rows):,} of {n_workers:,} workers" if len(rows) < n_workers else "All workers"
-    described = (
-        f"{shown}: the share of answers that are right, expected over the classes, with an "
-        "interval of 90 %. The dashed line is the accuracy of guessing."
-    )
-    shares = [(row["accuracy"], row["low"], row["high"]) for row in rows]
-    return charts.intervals(
-        ("How often workers are right", described),
-        ("worker", "responses", "accuracy", "from", "to", "verdict"),
-        [
-            (row["worker"], number(row["responses"]), *map(percent, share), row["verdict"])
-            for row, share in zip(rows, shares, strict=True)
-        ],
-        shares,
-        "share of answers that are right",
-        (by_chance, "guessing"),
-        [row["verdict"] in POOR for row in rows],
-    )
-
-
-def draw_ranking(model: Any, most: int = MOST_WORKERS) -> Chart:
-    """Draw how items of a `BradleyTerry` rank, the best first."""
-    found = model.ranking_
-    columns = (found.item, found.rank, found.rank_low, found.rank_high, found.probability_best)
-    shares = [expit(each)[:most].tolist() for each in (found.strength, found.low, found.high)]
-    rows = [
-        (name, number(rank), f"{low} to {high}", percent(best), percent(share))
-        for (name, rank, low, high, best), share in zip(
-            zip(*columns, strict=True), shares[0], strict=False
-        )
-    ]
-    described = (
-        f"{len(rows):,} of {len(found):,} items, the best first: the chance to beat an average "
-        f"item, ties aside, with an interval of {found.level:.0%}."
-    )
-    return charts.intervals(
-        ("Who is best", described),
-        ("item", "rank", "rank from, to", "chance to be best", "beats an average item"),
-        rows,
-        list(zip(*shares, strict=True)),
-        "chance to beat an average item",
-        (0.5, "average"),
-    )
-
-
-def confusion_matrix(words: Words, classes: Sequence[str], matrix: Any) -> Chart:
-    """Draw what somebody says of tasks of each class."""
-    names = [clip(name, LONGEST_ID) for name in classes]
-    values = [[float(value) for value in row] for row in matrix]
-    return charts.heat_map(words, "true class", ("true ↓", "says →"), names, values)
 
 
 def merge_rare_classes(
@@ -354,46 +297,6 @@ def merge_rare_classes(
     rows = np.vstack([matrix[kept], weight @ matrix[rare]])
     merged = np.column_stack([rows[:, kept], rows[:, rare].sum(axis=1)])
     return [*(classes[int(k)] for k in kept), OTHERS], merged
-
-
-def readers_of_scale(found: Found) -> Chart:
-    """Draw what judges read at each level of the scale: bias and gain."""
-    values, middle, step = found["values"], found["middle"], found["step"]
-    shown = found["readers"][:MOST_LINES]
-
-    def reads(each: Found) -> list[tuple[float, float]]:
-        at = middle + each["bias"] * step
-        return [(value, at + each["gain"] * (value - middle)) for value in values]
-
-    described = (
-        "What a judge reads where the truth is a level: on the dashed line as it is, below it too "
-        "low; a flatter line uses less of the range."
-    )
-    if len(shown) < found["n_readers"]:
-        described += f" {len(shown)} of {found['n_readers']} judges: those farthest from it."
-    columns = ("bias", "gain", "blur", "lapse")
-    return charts.lines(
-        ("How judges read the scale", described),
-        ("level", "read as"),
-        [(each["worker"], *(number(each[name], 2) for name in columns)) for each in shown],
-        [each["worker"] for each in shown],
-        [reads(each) for each in shown],
-    )
-
-
-def calibration(points: Sequence[Found], n_tasks: int) -> Chart:
-    """Draw stated probabilities against the share of labels that is right."""
-    described = (
-        f"{n_tasks:,} known labels in bins of 0.1. On the dashed line probabilities are "
-        "calibrated, below it too high. Bars are intervals of 95 %; larger dots are more labels."
-    )
-    values = [(e["stated"], e["right"], e["low"], e["high"], e["n"]) for e in points]
-    return charts.against_diagonal(
-        ("Stated probability against the share that is right", described),
-        ("stated probability", "share right", "from", "to", "labels"),
-        [tuple(map(number, each)) for each in values],
-        values,
-    )
 
 
 def thinned(bounds: Sequence[float], n_iter: int) -> list[tuple[int, float]]:

@@ -14,10 +14,10 @@ from markupsafe import Markup
 from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
 from tiebreak.errors import FileError, OptionError
 from tiebreak.estimators.base import Estimator
-from tiebreak.report import charts, plots
+from tiebreak.report import charts
+from tiebreak.report.charts import Found
 from tiebreak.report.explain import chart_of
 from tiebreak.report.measure import SECTIONS, Watch, measure
-from tiebreak.report.plots import Found
 from tiebreak.tables.write import open_target
 
 GENERATOR = '<meta name="generator" content="tiebreak">'
@@ -125,7 +125,6 @@ def render(found: Found) -> str:
         titles=titles,
         date=f"{written.day} {written:%B %Y}",
         charts=charts,
-        plots=plots,
         chart_of=chart_of,
         style=charts.stylesheet() + charts.stylesheet("report"),
         policy=POLICY,
