@@ -63,9 +63,73 @@ def test_auto_says_what_it_compared(run: Run, tokens: Any) -> None:
     assert said["sequence_model"] in {each["model"] for each in said["sequence_choice"]}
 
 
+EXPORT = [
+    {
+        "id": n,
+        "data": {"text": "Ada met Alan Turing ."},
+        "annotations": [
+            {
+                "completed_by": worker,
+                "result": [
+                    {
+                        "from_name": "label",
+                        "to_name": "text",
+                        "type": "labels",
+                        "value": {"start": a, "end": b, "labels": ["PER"]},
+                    }
+                    for a, b in ((0, 3), (8, 19))[: 1 + (worker != "cy")]
+                ],
+            }
+            for worker in ("ann", "bob", "cy")
+        ],
+    }
+    for n in range(5)
+]
+
+
+def test_spans_of_an_export_are_fused_reported_and_asked_about_as_they_come(
+    run: Run, folder: Path
+) -> None:
+    Path("studio.json").write_text(json.dumps(EXPORT))
+    done = run("fuse", "studio.json", "-o", "labels.csv", "--spans-out", "spans.csv", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["method"] == "vb"
+    assert {(row["text"], row["label"]) for row in read("spans.csv")} == {
+        ("Ada", "PER"),
+        ("Alan Turing", "PER"),
+    }
+    done = run("report", "studio.json", "-o", "report.html", "--json", "report.json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(Path("report.json").read_text())["sections"]["spans"]["n_spans"] == 10
+    done = run("describe", "studio.json", "--json")
+    assert json.loads(done.stdout)["spans"]["strict"] == pytest.approx(0.8)
+    done = run("ask", "studio.json", "--list", "3", "-o", "asked.csv")
+    assert done.exit_code == 0, done.stderr
+    assert {row["kind"] for row in read("asked.csv")} == {"label"}
+
+
+def test_a_network_is_fused_by_the_method_that_can(run: Run, tokens: Any) -> None:
+    Path("near.csv").write_text("left,right,link\n0:0,1:0,near\n0:1,1:1,near\n")
+    done = run("fuse", "responses.csv", "--links", "near.csv", "-o", "labels.csv", "--json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["method"] == "vb"
+
+
+def test_agreement_of_spans_is_described(run: Run, tokens: Any) -> None:
+    said = json.loads(
+        run("describe", "responses.csv", "--sequences", "tokens.csv", "--json").stdout
+    )
+    assert said["spans"]["n_pairs"] == 3
+    assert said["spans"]["workers"][0]["worker"] == "cy"
+    assert 0.5 < said["spans"]["strict"] <= said["spans"]["relaxed"] < 1.0
+    told = run("describe", "responses.csv", "--sequences", "tokens.csv").stdout
+    assert "relaxed" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
+        (("--set", "members=votes", "--sequences", "tokens.csv"), "option-needs"),
         (("--method", "mv", "--sequences", "tokens.csv"), "method-without-sequences"),
         (("--method", "auto", "--sequences", "tokens.csv"), "method-without-sequences"),
         (("--spans-out", "spans.csv"), "option-needs"),

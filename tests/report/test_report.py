@@ -26,6 +26,7 @@ SECTIONS = [
         "scale",
         "runs",
         "judges",
+        "spans",
         "doubtful_tasks",
         "links",
         "constraints",

@@ -199,7 +199,7 @@ class Conversation:
             meaning = "" if text is None else f"{before}{printable(text)}{after}"
             return f"{printable(str(name))}{meaning}"
 
-        asks = "which class?"
+        asks = "which class?" if job.spans is None else "what is marked?"
         if question.kind == "same":
             asks = f"{job.wording or 'same class'}?"
         elif question.kind == "is":

@@ -38,8 +38,10 @@ from tiebreak.ask.log import BY_HAND, Log
 from tiebreak.ask.results import Answer, Finished, Progress, Question
 from tiebreak.ask.storage import Storage
 from tiebreak.data.gold import Gold
+from tiebreak.data.labels import Labels
 from tiebreak.errors import OptionError, SessionError, note
 from tiebreak.estimators.base import Estimator
+from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.links import Links
 from tiebreak.options import require_word
 from tiebreak.selection.questions import (
@@ -83,6 +85,10 @@ class Desk:
     background
         Whether a worker thread fits the model and chooses questions ahead, so that `next` and
         `progress` never wait for it: for a server. `model` alone waits for the worker.
+    sequences
+        Which tokens follow each other, where responses are tags of spans. Then the spans that were
+        marked are asked about, each in its text: which kind it is, or none. `labels` are labels of
+        tokens, for a fit with these sequences.
     only
         The one person that all questions are for. Questions that are chosen ahead are for anybody
         without it, so that votes cannot be asked for, nor costs be as long as somebody takes.
@@ -134,7 +140,10 @@ class Desk:
         lease: float = LEASE,
         background: bool = False,
         only: str | None = None,
+        sequences: Any = None,
     ) -> None:
+        if sequences is not None and kinds is None and strategy == "adaptive":
+            kinds = ("label",)
         self.kinds = _kinds(kinds, strategy)
         self._is_timed = costs == "time"
         if isinstance(costs, str) and not self._is_timed:
@@ -160,6 +169,7 @@ class Desk:
             wording=wording,
             among=among,
             links_may_err=link_error is not None,
+            sequences=sequences,
         )
         self.lock = threading.RLock()
         self.log = Log()
@@ -229,9 +239,10 @@ class Desk:
         if self.job.gold is not None:
             given = set(crowd.tasks.codes(self.job.gold.tasks).tolist())
         new = {task: known for task, known in label.items() if task not in given}
-        return Gold.from_columns(
+        gold = Gold.from_columns(
             [crowd.tasks[task] for task in new], [crowd.classes[known] for known in new.values()]
         )
+        return gold if self.job.spans is None else self.job.spans.labels_of_tokens(gold)
 
     @in_turn
     def progress(self) -> Progress:
@@ -266,6 +277,17 @@ class Desk:
             return self.background.model()
         self.catch_up()
         return self.fits.current(self.log.snapshot(), final=True).model
+
+    def fused(self) -> Labels:
+        """Return the labels that follow from all answers: of tokens, where spans are asked about.
+
+        These are of a fit with all tokens, to which answers are known labels.
+        """
+        spans = self.job.spans
+        if spans is None:
+            return self.model().labels_
+        given = {"sequences": spans.sequences, "gold": self.labels()}
+        return VariationalBayes().fit(spans.tokens, **given).labels_
 
     @in_turn
     def last_fit(self) -> SessionFit:

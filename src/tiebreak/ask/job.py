@@ -12,6 +12,8 @@ import numpy as np
 from tiebreak import tables
 from tiebreak.ask.log import Event, QuestionName, subject_of
 from tiebreak.ask.results import Question, Vote, choices_for
+from tiebreak.ask.spans import NONE as NO_SPAN
+from tiebreak.ask.spans import SpanTasks
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import MISSING, Ids
@@ -30,7 +32,7 @@ class Job:
     Read from whatever was handed over, and checked as a fit would: links that cannot all hold are
     refused, unless they may err. `links` are in the codes of `responses.tasks`. `key` has the text
     of each task's id in the file of a session, `class_key` that of each class. `wording` says in
-    what sense tasks are the same.
+    what sense tasks are the same. With `sequences` tasks are the spans that were marked.
     """
 
     def __init__(
@@ -44,8 +46,18 @@ class Job:
         wording: str | None = None,
         among: Any = None,
         links_may_err: bool = False,
+        sequences: Any = None,
     ) -> None:
         crowd = tables.read_responses(responses)
+        self.spans: SpanTasks | None = None
+        if sequences is not None:
+            if links is not None or texts is not None:
+                raise OptionError("links-of-spans")
+            self.spans = SpanTasks.of(crowd, tables.read_sequences(sequences))
+            crowd, texts = self.spans.responses, self.spans.texts
+            class_texts = {NO_SPAN: "none of these"} if class_texts is None else class_texts
+            if gold is not None:
+                gold = self.spans.known(tables.read_gold(gold))
         inputs = read_and_check_inputs(
             crowd, links, gold, soft_links=links_may_err, asker="session"
         )

@@ -103,5 +103,10 @@ register(
             "there, and costs must be numbers. Votes, and costs by time, are for `tiebreak ask`."
         ),
         "who-empty": "who must name the person who answers; got {who!r}.",
+        "links-of-spans": "Where spans are asked about, links and texts of tokens have no place. "
+        "Leave them out.",
+        "no-span-marked": "Nobody marked a span in these sequences: there is nothing to ask about.",
+        "answered-spans-overlap": "{n:,} spans overlap others that are said to be spans, too: they "
+        "are left out of the labels. Undo one of each.",
     }
 )

@@ -45,6 +45,8 @@ class Session:
         fallible.
     texts, class_texts
         What tasks look like, and what classes mean: a mapping of task (class) to text, or a table.
+    sequences
+        Which tokens follow each other, where responses are tags of spans: see `Desk`.
     wording
         In what sense two tasks are the same, such as "the same intent".
     among

@@ -34,6 +34,7 @@ def ask(
     session: Annotated[Text, file("Keep answers in this file; made if not there.")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
+    sequences: options.Sequences = None,
     texts: options.Texts = None,
     kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is, vote.")] = None,
     who: Annotated[str, option("NAME", "The name of the person who answers.")] = "me",
@@ -55,7 +56,8 @@ def ask(
     class, worker, cost and worth (gain for one unit of cost). --set reaches the options of
     tb.ask.Desk: budget, target, wording, costs, strategy, link_error and others.
     """
-    inputs = CommandInputs(responses, columns, given, links=links, gold=gold, texts=texts)
+    files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
+    inputs = CommandInputs(responses, columns, given, **files)
     if n_listed is not None:
         inputs.files["among"] = inputs.take("among").get("among")
         chosen = inputs.take_last(*OF_QUESTIONS)
@@ -68,6 +70,14 @@ def ask(
         with stages("reading and fitting"):
             read = inputs.read()
             asked = None if kinds is None else split_list(kinds)
+            if spans_to_ask(read) is not None:
+                from tiebreak.ask.job import Job
+
+                given_too = {"gold": read.gold, "sequences": read.sequences}
+                job = Job(read.responses, read.links, **given_too)
+                texts_of = {job.name(job.key[code]): text for code, text in job.texts.items()}
+                read.responses, read.gold, read.texts = job.responses, job.gold, texts_of
+                asked = asked or ["label"]
             found = list_questions(read.responses, n_listed, asked, inputs=read, options=chosen)
         write_list(out, found, to, read, as_json=as_json)
         what = "pairs" if kinds is None else "questions"
@@ -183,6 +193,14 @@ def question_columns(found: Pairs | Offers) -> dict[str, list[object]]:
     return {name: each for name, each in split.items() if any(v is not None for v in each)}
 
 
+def spans_to_ask(read: SimpleNamespace) -> Any:
+    """Return the sequences whose spans are asked about; None where classes are no tags of spans."""
+    from tiebreak.data.tags import NONE, Tags
+
+    is_tagged = read.sequences is not None and Tags.of(read.responses.classes).scheme != NONE
+    return read.sequences if is_tagged else None
+
+
 def desk_options(inputs: CommandInputs, kinds: str | None, why: str) -> dict[str, Any]:
     """Return the options of a desk; its files are named, and `why` says why none can be '-'."""
     inputs.files["among"] = inputs.take("among").get("among")
@@ -196,7 +214,10 @@ def open_desk(session: str, read: SimpleNamespace, texts: Any, settings: dict[st
     """Open the desk at which people answer."""
     from tiebreak.ask import Desk
 
-    given = {"links": read.links, "gold": read.gold, "texts": texts, "among": read.among}
+    given = {"links": read.links, "gold": read.gold, "among": read.among}
+    given["sequences"] = spans_to_ask(read)
+    if given["sequences"] is None:
+        given["texts"] = texts
     return Desk(session, read.responses, **given, **settings)
 
 
@@ -229,7 +250,7 @@ def _write_answers(
     if labels_out:
         session.labels().write(labels_out)
     if out:
-        session.model().labels_.write(out)
+        session.desk.fused().write(out)
     if written := wrote((links_out, labels_out, out)):
         print_message(written)
 
@@ -239,6 +260,7 @@ def serve(
     session: Annotated[str, file("Keep answers in this file; made if not there.")],
     links: options.Links = None,
     gold: options.Gold = None,
+    sequences: options.Sequences = None,
     texts: Annotated[Text, file("Table of task and text, markdown, image or audio.")] = None,
     media: Annotated[Text, option("DIR", "Folder of the images and sounds.")] = None,
     guidelines: Annotated[Text, file("Guidelines for the people who answer, in Markdown.")] = None,
@@ -269,7 +291,8 @@ def serve(
     Only this machine can reach it unless you say otherwise; the printed address lets a lead in.
     --set reaches the options of tb.ask.Desk: budget, target, wording, costs, link_error and others.
     """
-    inputs = CommandInputs(responses, columns, given, links=links, gold=gold, texts=texts)
+    files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
+    inputs = CommandInputs(responses, columns, given, **files)
     settings = desk_options(inputs, kinds, "A server reads its files by name")
     inputs.check(also=(session, guidelines, settings.get("class_texts")))
     app = _page()

@@ -89,13 +89,11 @@ def fuse(
     abstaining = inputs.take("abstain_rate")
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
-    needs_vb = over_shards or bool(sequences) or (bool(save) and keep == "counts")
+    needs_vb = over_shards or (bool(save) and keep == "counts")
     asked = method
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
     if links and method not in USES_LINKS:
         raise OptionError("method-without-links", method=method)
-    if sequences and method != "vb":
-        raise OptionError("method-without-sequences", method=method)
     if features and method not in USES_FEATURES:
         raise OptionError("method-without-features", method=method)
     if over_shards or method == "gibbs":
@@ -138,10 +136,7 @@ def fuse(
         inputs.check(out, workers, worker_summary, doubtful, spans_out, also=(cost_matrix,))
         with stages("reading and fitting"):
             found = inputs.read()
-            if found.sequences is not None and method != "vb":
-                if asked is not None:
-                    raise OptionError("method-without-sequences", method=method)
-                method, estimator = "vb", as_vb(estimator)
+            method, estimator = choose_by_tables(asked, method, estimator, found)
             has_options = estimator.get_params().get("sequence_options") is not None
             for name, is_given in (("--spans-out", spans_out), ("sequence_…", has_options)):
                 require(name, is_given, "--sequences", found.sequences is not None)
@@ -167,13 +162,27 @@ def fuse(
     say(wrote((out, workers, worker_summary, doubtful, spans_out, save)) or "labels are on stdout")
 
 
-def as_vb(estimator: Estimator) -> Estimator:
-    """Return VariationalBayes with the options that it shares: a file turned out to hold spans."""
+def choose_by_tables(
+    asked: options.Method | None, method: options.Method, estimator: Estimator, found: Any
+) -> tuple[options.Method, Estimator]:
+    """Return the method; where nobody asked for one, vb for tasks in sequences or a network.
+
+    What a file holds is known when it is read: an export may turn out to have spans.
+    """
     import tiebreak as tb
 
+    is_network = found.links is not None and found.links.near
+    if method == "vb" or not (is_network or found.sequences is not None):
+        return method, estimator
+    if asked is not None or method != "auto":
+        what = "--links that say near" if is_network else "--sequences"
+        raise OptionError("method-without-sequences", method=method, what=what)
     made = tb.VariationalBayes()
-    shared = made.get_params().keys() & estimator.get_params().keys()
-    return made.set_params(**{name: getattr(estimator, name) for name in shared})
+    known, defaults = made.get_params().keys(), type(estimator)().get_params()
+    chosen = {k: v for k, v in estimator.get_params().items() if v != defaults[k]}
+    for name in chosen.keys() - known:
+        require(f"--set {name}", True, "tasks without sequences", False)
+    return "vb", made.set_params(**chosen)
 
 
 def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
@@ -387,7 +396,8 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
     lines = [", ".join(parts)]
     if "spans" in n:
         found = counted(n["spans"], "span")
-        lines.append(f"{found} in {counted(n['sequences'], 'sequence')}: {n['sequence_model']}")
+        where = counted(n["sequences"], "sequence")
+        lines.append(f"{found} in {where}, by variational Bayes: {n['sequence_model']}")
     iterations = counted(n["sweeps"], "iteration")
     if "r_hat" in n:
         mixed = "chains have mixed" if n["converged"] else "chains have not mixed"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.fuse import fit
+from tiebreak.cli.fuse import choose_by_tables, fit
 from tiebreak.cli.options import CommandInputs, Text, as_cli_options, file, require, split_pairs
 from tiebreak.cli.output import (
     MAX_SHOWN,
@@ -39,6 +39,7 @@ JUDGES = 0.5  # how much the errors of LLM judges are shared, before gold says o
 def describe(
     responses: options.Responses,
     gold: options.Gold = None,
+    sequences: options.Sequences = None,
     columns: options.Columns = None,
     given: options.Set = None,
     as_json: options.AsJson = False,
@@ -59,7 +60,7 @@ def describe(
         else:
             typer.echo("\n".join(model_lines(about)))
         return
-    inputs = CommandInputs(responses, columns, given, gold=gold)
+    inputs = CommandInputs(responses, columns, given, gold=gold, sequences=sequences)
     measuring = inputs.take_last("order")
     inputs.check()
     from tiebreak.data.runs import plurality
@@ -75,6 +76,9 @@ def describe(
         found["columns"] = read.columns
         found["notes"] = list(dict.fromkeys(as_cli_options(each.message) for each in caught))
         found |= measure_agreement(once, tell, measuring)
+        if read.sequences is not None:
+            tell("agreement on spans")
+            found["spans"] = measure_spans(once, read.sequences)
         panel = None
         if gold is not None:
             from tiebreak.estimators.auto import Auto
@@ -202,6 +206,23 @@ def measure_agreement(
     }
 
 
+def measure_spans(responses: Responses, sequences: Any) -> dict[str, Any] | None:
+    """Measure how far annotators mark the same spans; None where classes are no tags of spans."""
+    from tiebreak.data.tags import NONE, Tags
+    from tiebreak.judges import span_agreement
+
+    if Tags.of(responses.classes).scheme == NONE:
+        return None
+    found = span_agreement(responses, sequences)
+
+    def plain(row: Any) -> dict[str, Any]:
+        return {k: None if each != each else each for k, each in row._asdict().items()}
+
+    return plain(found) | {
+        "workers": [plain(row) | {"worker": str(row.worker)} for row in found.workers]
+    }
+
+
 def describe_lines(n: dict[str, Any]) -> list[str]:
     """Lay out what was found for people."""
     lines = [f"{n['size']}, {counted(len(n['classes']), 'class')}"]
@@ -226,6 +247,8 @@ def describe_lines(n: dict[str, Any]) -> list[str]:
     once = ", by what each worker says most often of a task" if n["has_runs"] else ""
     lines += ["", f"classes{once}", *_class_lines(n), "", "agreement"]
     lines += ["  no task has two labels"] if n["agreement"] is None else _rows(n["agreement"])
+    if n.get("spans") is not None:
+        lines += ["", "agreement on spans, F1 of all pairs of annotators", *_span_lines(n["spans"])]
     if n["spam"]:
         lines += ["", "workers that look like spam"]
         lines += shortened(
@@ -243,6 +266,23 @@ def describe_lines(n: dict[str, Any]) -> list[str]:
     if n["notes"]:
         lines += ["", *(f"note: {each}" for each in n["notes"])]
     return lines
+
+
+def _span_lines(spans: dict[str, Any]) -> list[str]:
+    if spans["strict"] is None:
+        return ["  no two annotators marked the same sequence"]
+
+    def shown(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.4f}"
+
+    rows = [
+        ("", "strict", "relaxed", ""),
+        ("all", *map(shown, (spans["strict"], spans["relaxed"])), ""),
+    ]
+    for each in spans["workers"]:
+        figures = map(shown, (each["strict"], each["relaxed"]))
+        rows.append((each["worker"], *figures, counted(each["n_spans"], "span")))
+    return shortened(table(rows))
 
 
 def _class_lines(n: dict[str, Any]) -> list[str]:
@@ -413,6 +453,7 @@ def report(
     json_path: Annotated[Text, file("Write the same numbers as JSON here.", "--json")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
+    sequences: options.Sequences = None,
     groups: options.Groups = None,
     rule: options.Rule = None,
     constraints: options.Constraints = None,
@@ -435,6 +476,7 @@ def report(
     require_both(by, accepts)
     files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
     files |= {"features": features, "groups": groups, "rule": rule, "constraints": constraints}
+    files["sequences"] = sequences
     inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target
@@ -445,6 +487,7 @@ def report(
         tell("reading")
         read = inputs.read()
         shown = read.texts if texts else inputs.texts_of_export()
+        method, estimator = choose_by_tables(None, method, estimator, read)
         tell("fitting")
         fit(method, estimator, read, force=force).report(
             out,

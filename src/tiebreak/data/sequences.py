@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -184,10 +184,37 @@ class Sequences:
             return None
         parts: list[str] = []
         for i in range(first, last + 1):
-            has_gap = self.begin is None or self.end is None or self.begin[i] > self.end[i - 1]
-            parts += [" "] if has_gap and i > first else []
+            parts += [" "] if i > first and self.has_gap(i) else []
             parts += [str(self.words[int(self.word[i])])] if self.word[i] >= 0 else []
         return "".join(parts)
+
+    def has_gap(self, i: int) -> bool:
+        """Return whether the text has a gap before task i, which is not the first of its text."""
+        return self.begin is None or self.end is None or bool(self.begin[i] > self.end[i - 1])
+
+    def pieces(
+        self, low: int, high: int, spans: Iterable[tuple[int, int, Any]]
+    ) -> list[tuple[str, Any]]:
+        """Cut the text of tasks low … high into spans (first, last, name) and what lies between.
+
+        Spans are in order and do not overlap. What lies between has the name None.
+
+        >>> tokens = Sequences.from_columns([1, 2, 3], list("sss"), text=["met", "Ada", "."])
+        >>> tokens.pieces(0, 2, [(1, 1, "PER")])
+        [('met', None), (' ', None), ('Ada', 'PER'), (' ', None), ('.', None)]
+        """
+        parts: list[tuple[int, int, Any]] = []
+        at = low
+        for first, last, name in spans:
+            parts += [(at, first - 1, None)] if first > at else []
+            parts.append((first, last, name))
+            at = last + 1
+        parts += [(at, high, None)] if at <= high else []
+        found: list[tuple[str, Any]] = []
+        for first, last, name in parts:
+            found += [(" ", None)] if first > low and self.has_gap(first) else []
+            found.append((self.text_of(first, last) or "", name))
+        return found
 
     def columns(self) -> dict[str, Column]:
         """Return task, sequence, position and, where there are any, text, begin and end."""
@@ -281,6 +308,12 @@ class Spans:
             )
             for s, a, b, k, p in zip(sequence, *columns, sure, strict=False)
         ]
+
+    def take(self, chosen: Offsets) -> Spans:
+        """Return some of the spans."""
+        sure = None if self.probability is None else self.probability[chosen]
+        given = self.sequences, self.first[chosen], self.last[chosen], self.kinds
+        return Spans(*given, self.kind[chosen], sure)
 
     def columns(self) -> dict[str, Column]:
         """Return sequence, first, last, label, probability; as far as known text, begin, end."""

@@ -95,7 +95,9 @@ class Tags(NamedTuple):
         return of_kind[self.kind]
 
     def spans(self, label: Codes, start: Offsets) -> tuple[Offsets, Offsets, Codes]:
-        """Return the first and the last place of each span, and its kind, from possible labels.
+        """Return the first and the last place of each span, and its kind.
+
+        Of labels that are impossible an I-X that follows no span of X is in none.
 
         >>> tags = Tags.of(["B-X", "I-X", "O"])
         >>> [each.tolist() for each in tags.spans(np.array([2, 0, 1, 0]), np.array([0, 4]))]
@@ -112,7 +114,7 @@ class Tags(NamedTuple):
         else:
             goes_on &= ~self.begins[label]
             goes_on[1:] &= kind[1:] == kind[:-1]
-        begin = np.flatnonzero((kind != OUTSIDE) & ~goes_on)
+        begin = np.flatnonzero(self.begins[label] & ~goes_on)
         breaks = np.append(np.flatnonzero(~goes_on), len(label))
         last = breaks[np.searchsorted(breaks, begin, side="right")] - 1
         return begin, last, kind[begin]

@@ -10,7 +10,7 @@ import numpy as np
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.scale import ScaleOption
-from tiebreak.errors import note
+from tiebreak.errors import OptionError, note
 from tiebreak.estimators import committee, gold_stage, publishing
 from tiebreak.estimators.base import (
     BayesEstimator,
@@ -141,12 +141,16 @@ class Auto(BayesEstimator):
         start: Any = None,
         features: Any = None,
         constraints: Any = None,
+        sequences: Any = None,
     ) -> Self:
         """Fit to responses and, if given, links and gold; keep constraints.
 
         A committee begins at the votes: from any `start` it would come to the same. `features` as
         in `VariationalBayes`: the classifier is the class prior of each task for every member.
+        Sequences are refused: `VariationalBayes` chooses among models of them.
         """
+        if sequences is not None:
+            raise OptionError("no-committee-of-sequences")
         check_common(self.get_params())
         check_scale(self)
         names = committee.require_members(self.members)

@@ -54,6 +54,8 @@ register(
         "tb.ExactLinkOptions().",
         "network-beside-others": "Edges of a network (near) go without sequences, features and "
         "constraints. Leave one of them out.",
+        "no-committee-of-sequences": "Auto has no committee for tasks in sequences. "
+        "VariationalBayes().fit(…, sequences=) chooses among models of them.",
         "no-sequence-options": "sequence_options must be tb.SequenceOptions(…) or None; got "
         "{value!r}.",
         "subtypes-with-sequences": "worker_model={worker_model!r} splits classes into subtypes, "

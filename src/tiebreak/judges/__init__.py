@@ -28,6 +28,13 @@ from tiebreak.judges.panel import (
     share_discount,
 )
 from tiebreak.judges.rates import METHODS, Difference, Rate, RateTable, estimate_rates
+from tiebreak.judges.spans import (
+    MarkedSpans,
+    SpanAgreement,
+    SpansOfWorker,
+    marked_spans,
+    span_agreement,
+)
 
 __all__ = [
     "METHODS",
@@ -39,11 +46,14 @@ __all__ = [
     "Dependence",
     "Difference",
     "Judge",
+    "MarkedSpans",
     "PanelReport",
     "Rate",
     "RateTable",
     "Sample",
     "Spam",
+    "SpanAgreement",
+    "SpansOfWorker",
     "Versus",
     "agreement_report",
     "cohen_kappas",
@@ -53,9 +63,11 @@ __all__ = [
     "find_spam",
     "fleiss_kappa",
     "krippendorff_alpha",
+    "marked_spans",
     "panel_report",
     "percent_agreement",
     "sample_tasks",
     "self_preferences",
     "share_discount",
+    "span_agreement",
 ]

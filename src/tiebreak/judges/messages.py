@@ -55,6 +55,9 @@ MESSAGES: dict[str, Message] = {
     "no-groups": "No groups are known. Give groups={{judge: family}}, or a column 'group' in "
     "the file.",
     "no-task-to-label": "There is no task to label: all tasks with responses are known.",
+    "no-tags-of-spans": lambda classes: (
+        f"Spans need tags such as B-PER, I-PER and O; the classes are {_names(list(classes))}."
+    ),
     # rates
     "no-such-rate": "There is no rate of {label!r} for {system!r} by {method!r}.",
     "rates-without-gold": "Without gold only the judges' own share is known, and no interval "

@@ -13,10 +13,11 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tiebreak.ask import Answer, Desk, Question, Session
 from tiebreak.ask.job import Job, by_code
+from tiebreak.ask.spans import CLOSES, OPENS
 from tiebreak.ask.storage import Seat
 from tiebreak.errors import InputError, note
 from tiebreak.page.guard import PageError, Tokens, Visitor
@@ -80,8 +81,15 @@ class Contents:
             "image": image,
             "audio": audio,
             "markdown": None if marked is None else markdown_below(shortened(marked)),
-            "text": None if text is None else shortened(text),
+            "text": None if text is None else self._marked(shortened(text)),
         }
+
+    def _marked(self, text: str) -> str | Markup:
+        """Return a text, with the span marked that is asked about."""
+        if self.job.spans is None:
+            return text
+        html = str(escape(text)).replace(OPENS, "<mark>").replace(CLOSES, "</mark>")
+        return Markup(html)
 
     def address(self, named: str | None) -> str | None:
         """Return where a browser finds a file; None if it may not have it."""

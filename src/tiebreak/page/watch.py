@@ -194,7 +194,7 @@ def download(desk: Desk, table: str, form: str) -> bytes:
     with safe_cells(), tempfile.TemporaryDirectory(prefix="tiebreak-") as folder:
         path = Path(folder) / f"{table}.{form}"
         if table == "labels":
-            desk.model().labels_.write(path)
+            desk.fused().write(path)
         elif table == "links":
             desk.links().write(path)
         else:

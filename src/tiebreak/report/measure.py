@@ -64,7 +64,12 @@ MOST_MATRICES = 4
 MOST_CORRELATED = 12
 MOST_LINKS = 25
 MOST_QUESTIONS = 10
+MOST_SENTENCES = 30
+MOST_SPANS = 12  # that one worker marked in one sentence
+MOST_MARKINGS = 8  # of one sentence
+AROUND = 30  # tokens of a sentence shown before and after a doubtful span
 LONGEST_TEXT = 400  # characters of a task's text
+LONGEST_PIECE = 200  # … of a span, and of what lies between two
 BINS = 20  # of a histogram
 MOST_SAMPLED = 20_000  # tasks that agreement and shared errors are measured on
 
@@ -363,6 +368,86 @@ def _doubtful_tasks(subject: Subject) -> Found | None:
     order = np.lexsort((doubtful, stated[doubtful]))
     cards = _cards(subject, doubtful[order[:MOST_DOUBTFUL]].tolist())
     return {"n_doubtful": len(doubtful), "tasks": cards}
+
+
+def _spans(subject: Subject) -> Found | None:
+    """Show doubtful spans in their sentences, the most doubtful first, and who marked what."""
+    spans = getattr(subject.model, "spans_", None)
+    if spans is None or not len(spans):
+        return None
+    sequences, kinds, sure = spans.sequences, list(map(name, spans.kinds)), spans.probability
+    doubtful = np.flatnonzero(sure < SURE)
+    first_shown = doubtful[np.argsort(sure[doubtful], kind="stable")]
+    sentences: list[Found] = []
+    is_shown = np.zeros(len(spans), dtype=bool)
+    if sequences.word is not None:
+        of_span = np.searchsorted(sequences.start, spans.first, side="right") - 1
+        marked = judges.marked_spans(subject.model.responses_, sequences)
+        for i in first_shown.tolist():
+            if is_shown[i]:
+                continue
+            if len(sentences) == MOST_SENTENCES:
+                break
+            ends = sequences.start[of_span[i] : of_span[i] + 2]
+            low = int(max(ends[0], spans.first[i] - AROUND))
+            high = int(min(ends[1] - 1, spans.last[i] + AROUND))
+            here = np.flatnonzero((spans.first >= low) & (spans.last <= high))
+            is_shown[here] = True
+            names = [(kinds[int(spans.kind[j])], float(sure[j])) for j in here]
+            ends_of = zip(spans.first[here].tolist(), spans.last[here].tolist(), names, strict=True)
+            sentences.append(
+                {
+                    "sequence": name(sequences.names[int(of_span[i])]),
+                    "probability": sure[i],
+                    "is_cut": [low > ends[0], high < ends[1] - 1],
+                    "pieces": [
+                        {"text": clip(text, LONGEST_PIECE) or text[:1]}
+                        | ({} if named is None else {"kind": named[0], "probability": named[1]})
+                        for text, named in sequences.pieces(low, high, ends_of)
+                    ],
+                    "marked": _who_marked(subject.model, marked, low, high),
+                }
+            )
+    return {
+        "n_spans": len(spans),
+        "n_sequences": len(sequences),
+        "n_doubtful": len(doubtful),
+        "kinds": kinds[:MOST_CLASSES],
+        "sentences": sentences,
+        "spans": [
+            {
+                "sequence": name(each.sequence),
+                "first": name(each.first),
+                "last": name(each.last),
+                "label": name(each.label),
+                "probability": each.probability,
+            }
+            for each in ([] if sentences else spans.take(first_shown[:MOST_DOUBTFUL]))
+        ],
+    }
+
+
+def _who_marked(model: Estimator, marked: judges.MarkedSpans, low: int, high: int) -> list[Found]:
+    """Return what was marked among some tokens, by the workers who marked the same."""
+    at, worker, _ = marked.answers
+    by_worker: dict[int, list[tuple[str, str]]] = {
+        int(w): [] for w in np.unique(worker[(at >= low) & (at <= high)])
+    }
+    for i in np.flatnonzero((marked.first >= low) & (marked.last <= high)).tolist():
+        text = marked.sequences.text_of(int(marked.first[i]), int(marked.last[i])) or ""
+        kind = name(marked.tags.kinds[int(marked.kind[i])])
+        by_worker[int(marked.worker[i])].append((clip(text, LONGEST_ID), kind))
+    alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for w, said in by_worker.items():
+        alike.setdefault(tuple(said), []).append(w)
+    return [
+        {
+            "workers": [clip(model.workers_[w], 30) for w in who[:MOST_VOTES]],
+            "n": len(who),
+            "spans": [{"text": text, "kind": kind} for text, kind in said[:MOST_SPANS]],
+        }
+        for said, who in sorted(alike.items(), key=lambda each: -len(each[1]))[:MOST_MARKINGS]
+    ]
 
 
 def _cards(subject: Subject, tasks: list[int]) -> list[Found]:
@@ -958,6 +1043,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Subject], Found | None]]] = {
     "scale": ("How judges read the scale", _scale),
     "runs": ("Judges asked again", _runs),
     "judges": ("The panel", _judges),
+    "spans": ("Spans to look at", _spans),
     "doubtful_tasks": ("Tasks to look at", _doubtful_tasks),
     "links": ("Links", _links),
     "constraints": ("Constraints", _constraints),
