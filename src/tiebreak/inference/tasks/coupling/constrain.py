@@ -18,25 +18,19 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import ConstraintError, note
 from tiebreak.inference.calibration import least_share
 from tiebreak.inference.tasks.coupling import factors
-from tiebreak.inference.tasks.coupling.factors import (
-    CountFactors,
-    FactorNetwork,
-    Memory,
-    PairFactors,
-)
+from tiebreak.inference.tasks.coupling.factors import Beliefs, Counts, FactorNetwork, Memory
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask
 from tiebreak.links.constraints import (
     LEARN,
     ORDER,
-    RATE,
     RELATIONS,
     SAME,
     Constraints,
     Literals,
     allowed_counts,
 )
-from tiebreak.links.graph import AnyCodes, Implications, components, first_members
+from tiebreak.links.graph import AnyCodes, Implications, first_members
 
 if TYPE_CHECKING:
     from tiebreak.inference.tasks.coupling.linked import Joint, Linked
@@ -49,6 +43,7 @@ LEAST_KNOWN = 50  # labels, from which on they choose
 # ZenCrowd crowds: none of 1,500 made log-loss worse by more than .005, with 2 or more.
 LEAST_GAIN = 2.0
 ROUNDS = 50  # of learning the prior,
+DEPTH = 4  # of its acceleration
 MESSAGES = 4  # passed in each: they settle together
 SETTLED = 1e-3
 LARGEST_STEP = 2.0
@@ -106,6 +101,9 @@ class ConstraintCodes:
     n_classes: int
     gold: GoldCodes | None
     implied: Implications | None
+    at: AnyCodes = field(init=False)  # (n_counts,) the constraints that are no rates
+    counts: Counts = field(init=False)  # of tasks
+    may_be_empty: Mask = field(init=False)  # which values are of groups of which none may be so
     variable: AnyCodes = field(init=False)  # (n_tasks,)
     flip: AnyCodes = field(init=False)  # (n_tasks,) 1: the other one of two classes
     _made: dict[Any, Tied] = field(init=False, default_factory=dict)
@@ -115,11 +113,73 @@ class ConstraintCodes:
         flip = np.zeros(self.n_tasks, dtype=np.int8)
         if self.implied is not None:
             implied = self.implied
-            first = implied.task[first_members(implied.group, len(implied.group_class))]
-            variable[implied.task] = first[implied.group]
+            variable[implied.task] = self._first_of_group()[implied.group]
             flip[implied.task] = implied.flip
         object.__setattr__(self, "variable", variable)
         object.__setattr__(self, "flip", flip)
+        object.__setattr__(self, "at", np.flatnonzero(~self.table.is_rate()))
+        self._count()
+
+    def _count(self) -> None:
+        """Lay constraints out as counts, with one row of values for all that are alike."""
+        table, literals, n_classes = self.table, self.literals, self.n_classes
+        size = np.diff(table.start)
+        step = literals.member.astype(np.int32)
+        for code, text in enumerate(table.rules):
+            first = table.start[:-1][table.rule == code] if text in RELATIONS else ()
+            for f in first:
+                rank = self._ranks(int(f)) if text == ORDER else np.arange(n_classes)
+                step[f], step[f + 1] = rank, n_classes - 1 - rank
+        label = table.labels[np.minimum(table.start[:-1], len(table.labels) - 1)]
+        owner = np.repeat(np.arange(len(table)), size)
+        n_others = np.bincount(owner, table.labels != label[owner], len(table))
+        kinds = np.column_stack(
+            [table.rule, size, np.nan_to_num(table.weights(), nan=np.inf), n_others == 0]
+        )
+        distinct, value = np.unique(kinds[self.at], axis=0, return_inverse=True)
+        texts = [table.rules[int(rule)] for rule, *_ in distinct]
+        keeps = [
+            _kept_sums(text, int(n), n_classes)
+            for text, (_, n, *_) in zip(texts, distinct, strict=True)
+        ]
+        width = max((len(each) for each in keeps), default=1)
+        values = np.zeros((len(keeps), width))
+        for row, keep, weight in zip(values, keeps, distinct[:, 2], strict=True):
+            row[:] = -weight
+            row[np.flatnonzero(keep)] = 0.0
+            row[len(keep) :] = row[len(keep) - 1]
+        is_span = [re.fullmatch(r"0-\d+", text) is not None for text in texts]
+        codes = np.zeros(len(table), np.int64)
+        codes[self.at] = value.ravel()
+        counts = Counts(table.start, literals.task, step, codes, values).select(self.at)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "may_be_empty", np.array(is_span, bool) & (distinct[:, 3] == 1))
+
+    def _ranks(self, literal: int) -> AnyCodes:
+        """Return the place of each class in the order that a constraint names, or all have."""
+        rank, labels = self.literals.rank, self.table.labels[literal]
+        if labels >= 0:
+            found = self.literals.classes.codes(list(self.table.sets[labels][1]))
+            rank = None
+            if len(np.unique(found[found >= 0])) == self.n_classes:
+                rank = np.empty(self.n_classes, dtype=np.int64)
+                rank[found[found >= 0]] = np.arange(self.n_classes)
+        if rank is None:
+            f = int(np.searchsorted(self.table.start, literal, "right")) - 1
+            raise ConstraintError("constraint-no-order", where=self.table.where(f))
+        return rank
+
+    def _first_of_group(self) -> AnyCodes:
+        """Return the first task of each group that links tie."""
+        assert self.implied is not None
+        implied = self.implied
+        return implied.task[first_members(implied.group, len(implied.group_class))]
+
+    def broken(self, label: AnyCodes) -> Mask:
+        """Return which constraints labels break; rates are about probabilities."""
+        found = np.zeros(len(self.table), dtype=bool)
+        found[self.at] = self.counts.worth(label) < 0.0
+        return found
 
     def network(
         self,
@@ -132,185 +192,66 @@ class ConstraintCodes:
         """Return the network of all variables that constraints reach.
 
         `none` is the weight of a group not being empty; `edges` are links between variables, with
-        the log-odds that their ends are equal; None: the hard ones.
+        the log-odds that their ends are equal; None: the hard ones. Constraints are the first
+        factors of the network, in the order of `at`.
         """
         with_gold &= self.gold is not None or self.implied is not None
         key = (none, with_gold, with_constraints)
         if edges is None and key in self._made:
             return self._made[key]
-        left, right, odds = self._hard_edges() if edges is None else edges
-        of_literal = np.where(self.literals.task >= 0, self.variable[self.literals.task], 0)
-        size = np.diff(self.table.start)
-        is_rate = self.table.is_rate()
-        literal = np.repeat(~is_rate, size)
-        nodes = np.unique(of_literal[literal])
-        if len(left):
-            first = np.repeat(of_literal[self.table.start[:-1][~is_rate]], size[~is_rate])
-            ends = np.concatenate([first, left]), np.concatenate([of_literal[literal], right])
-            component = components(self.n_tasks, *(end.astype(np.int32) for end in ends))
-            reached = np.zeros(component.max() + 1, dtype=bool)
-            reached[component[nodes]] = True
-            nodes = np.flatnonzero(reached[component] & (self.variable == np.arange(self.n_tasks)))
-            inside = reached[component[left]]
-            left, right, odds = left[inside], right[inside], odds[inside]
+        is_flipped = self.flip[self.counts.node] == 1
+        step = self.counts.step
+        if is_flipped.any():
+            step = np.where(is_flipped[:, None], step[:, ::-1], step)
+        values = self.counts.values.copy()
+        values[self.may_be_empty, 0] -= none
+        node = self.variable[self.counts.node]
+        counts = self.counts._replace(node=node, step=step, values=values)
+        links = factors.of_links(*(self._hard_edges() if edges is None else edges), self.n_classes)
+        component = factors.joined([counts, links]).components(self.n_tasks)
+        is_reached = np.zeros(self.n_tasks, dtype=bool)
+        is_reached[component[counts.node]] = True
+        is_reached = is_reached[component]
+        nodes = np.flatnonzero(is_reached & (self.variable == np.arange(self.n_tasks)))
+        links = links.select(is_reached[links.node[::2]])
+        both = factors.joined([counts, links]) if with_constraints else links
         place = np.full(self.n_tasks, -1, dtype=np.int64)
         place[nodes] = np.arange(len(nodes))
-        step = self.literals.member.astype(np.int64)
-        own = [each for each in self.table.rules if each in RELATIONS]
-        if self.flip.any():
-            flipped = self.flip[self.literals.task] == 1
-            step[flipped] = step[flipped][:, ::-1]
-        is_relation = np.isin(self.table.rule, [*map(self.table.rules.index, own)])
-        is_count = ~is_rate & ~is_relation & with_constraints
-        counts = self._counts(is_count, place[of_literal], step, none)
-        chosen = np.flatnonzero(is_relation & with_constraints)
-        pairs = self._pairs(chosen, place[of_literal])
-        pairs = _with_links(pairs, place[left], place[right], odds, self.n_classes)
         allowed = np.ones((len(nodes), self.n_classes), dtype=bool)
         if with_gold:
             self._know(allowed, place)
-        members = np.flatnonzero(place[self.variable] >= 0)
-        node = place[self.variable[members]]
-        network = factors.canonical(counts, pairs, allowed)
-        made = Tied(network, nodes, members, node, self.flip[members])
+        network = factors.canonical(both._replace(node=place[both.node]), allowed)
+        members = np.flatnonzero(is_reached[self.variable])
+        made = Tied(network, nodes, members, place[self.variable[members]], self.flip[members])
         if edges is None:
             self._made[key] = made
         return made
 
     def _hard_edges(self) -> Edges:
         """Return cannot-links between variables."""
-        if self.implied is None or not len(self.implied.left):
-            none = np.empty(0, dtype=np.int64)
-            return none, none, np.empty(0)
-        implied = self.implied
-        first = implied.task[first_members(implied.group, len(implied.group_class))]
-        odds = np.full(len(implied.left), -np.inf)
-        return first[implied.left], first[implied.right], odds
+        if self.implied is None:
+            return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+        implied, first = self.implied, self._first_of_group()
+        return first[implied.left], first[implied.right], np.full(len(implied.left), -np.inf)
 
     def _know(self, allowed: Mask, place: AnyCodes) -> None:
         """Take away the classes that known labels exclude."""
-        known: list[tuple[AnyCodes, AnyCodes]] = []
-        if self.gold is not None:
-            label = np.where(self.flip[self.gold.task] == 1, 1 - self.gold.label, self.gold.label)
-            known.append((self.variable[self.gold.task], label))
-        if self.implied is not None:
-            task, label = self.implied.known_labels()
-            known.append((self.variable[task], np.where(self.flip[task] == 1, 1 - label, label)))
-        for variable, label in known:
-            at = place[variable]
+        known = [] if self.gold is None else [(self.gold.task, self.gold.label)]
+        known += [] if self.implied is None else [self.implied.known_labels()]
+        for task, label in known:
+            label = np.where(self.flip[task] == 1, 1 - label, label)
+            at = place[self.variable[task]]
             allowed[at[at >= 0]] &= np.arange(self.n_classes) == label[at >= 0, None]
 
-    def _counts(self, chosen: Mask, node: AnyCodes, step: Any, none: float) -> CountFactors:
-        """Return constraints that count, with one array of values for all that are alike."""
-        table = self.table
-        size, weight = np.diff(table.start), table.weights()
-        literal = np.repeat(chosen, size)
-        may_be_empty = self.may_be_empty()
-        kinds = np.column_stack([table.rule, size, np.nan_to_num(weight, nan=-1.0), may_be_empty])
-        distinct, at, code = np.unique(
-            kinds[chosen], axis=0, return_index=True, return_inverse=True
-        )
-        ids = np.flatnonzero(chosen)
-        values = [self.value_of(int(ids[i])) for i in at]
-        for value, (*_, is_group) in zip(values, distinct.tolist(), strict=True):
-            value[0] -= none * is_group
-        start = np.concatenate([[0], np.cumsum(size[chosen])])
-        return CountFactors(start, node[literal], step[literal], code.ravel(), values, ids)
 
-    def broken(self, label: AnyCodes) -> Mask:
-        """Return which constraints labels break; rates are about probabilities."""
-        table = self.table
-        size = np.diff(table.start)
-        owner = np.repeat(np.arange(len(table)), size)
-        holds = self.literals.member[np.arange(len(owner)), label[self.literals.task]]
-        sums = np.bincount(owner, holds, len(table)).astype(np.int64)
-        found = np.zeros(len(table), dtype=bool)
-        for rule, n in sorted({*zip(table.rule.tolist(), size.tolist(), strict=True)}):
-            at = np.flatnonzero((table.rule == rule) & (size == n))
-            text = table.rules[rule]
-            if text.startswith(RATE):
-                continue
-            if text not in RELATIONS:
-                found[at] = ~allowed_counts(text, n)[sums[at]]
-                continue
-            a, b = (label[self.literals.task[table.start[at] + each]] for each in (0, 1))
-            if text == ORDER:
-                ranks = [self._ranks(int(table.labels[table.start[f]]), f) for f in at.tolist()]
-                found[at] = [rank[x] < rank[y] for rank, x, y in zip(ranks, a, b, strict=True)]
-            else:
-                found[at] = (a != b) == (text == SAME)
-        return found
-
-    def may_be_empty(self) -> Mask:
-        """Return which constraints are groups of which none or some may be of a class."""
-        table = self.table
-        texts = np.array([bool(re.fullmatch(r"0-\d+", each)) for each in table.rules], dtype=bool)
-        size = np.diff(table.start)
-        first = np.repeat(table.labels[np.minimum(table.start[:-1], len(table.labels) - 1)], size)
-        owner = np.repeat(np.arange(len(table)), size)
-        is_alike = np.bincount(owner, first != table.labels, len(table)) == 0
-        return np.asarray(texts[table.rule] & is_alike if len(texts) else is_alike)
-
-    def _pairs(self, chosen: AnyCodes, node: AnyCodes) -> PairFactors:
-        """Return the tables of relations between two tasks."""
-        table = self.table
-        first = table.start[:-1][chosen]
-        flips = self.flip[self.literals.task[np.column_stack([first, first + 1]).ravel()]]
-        weight = np.nan_to_num(table.weights()[chosen], nan=-1.0)
-        kinds = np.column_stack(
-            [table.rule[chosen], table.labels[first], weight, flips.reshape(-1, 2)]
-        )
-        distinct, at, code = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
-        tables = [
-            self.value_of(int(chosen[i]))[:: -1 if a else 1, :: -1 if b else 1]
-            for i, (*_, a, b) in zip(at, distinct.tolist(), strict=True)
-        ]
-        return PairFactors(node[first], node[first + 1], code.ravel(), tables, chosen)
-
-    def value_of(self, f: int) -> Floats:
-        """Return what a constraint is worth by count, (n + 1,), or by the classes of its tasks."""
-        table = self.table
-        text, weight = table.rules[table.rule[f]], table.weights()[f]
-        wrong = -np.inf if np.isnan(weight) else -weight
-        at = table.start[f]
-        if text == ORDER:
-            rank = self._ranks(int(table.labels[at]), f)
-            keeps = rank[:, None] >= rank
-        elif text in RELATIONS:
-            keeps = np.eye(self.n_classes, dtype=bool) == (text == SAME)
-        else:
-            keeps = allowed_counts(text, int(table.start[f + 1] - at))
-        return np.where(keeps, 0.0, wrong)
-
-    def _ranks(self, labels: int, f: int) -> AnyCodes:
-        """Return the place of each class in the order that a constraint names, or all have."""
-        rank = self.literals.rank
-        if labels >= 0:
-            listed = self.table.sets[labels][1]
-            found = self.literals.classes.codes(list(listed))
-            rank = None
-            if len(np.unique(found[found >= 0])) == self.n_classes:
-                rank = np.empty(self.n_classes, dtype=np.int64)
-                rank[found[found >= 0]] = np.flatnonzero(found >= 0)
-        if rank is None:
-            raise ConstraintError("constraint-no-order", where=self.table.where(f))
-        return rank
-
-
-def _with_links(
-    pairs: PairFactors, left: AnyCodes, right: AnyCodes, odds: Floats, n_classes: int
-) -> PairFactors:
-    """Add links: tables that are 0 where the link holds."""
-    distinct, code = np.unique(odds, return_inverse=True)
-    eye = np.eye(n_classes, dtype=bool)
-    tables = [np.where(eye == (each > 0.0), 0.0, -abs(each)) for each in distinct.tolist()]
-    return PairFactors(
-        np.concatenate([pairs.left, left]),
-        np.concatenate([pairs.right, right]),
-        np.concatenate([pairs.table, code + len(pairs.tables)]),
-        pairs.tables + tables,
-        np.concatenate([pairs.id, np.full(len(odds), -1)]),
-    )
+def _kept_sums(text: str, n: int, n_classes: int) -> Mask:
+    """Return which sums of n literals keep a rule; of relations, K − 1 says that both are alike."""
+    if text not in RELATIONS:
+        return allowed_counts(text, n)
+    sums = np.arange(2 * n_classes - 1)
+    if text == ORDER:
+        return np.asarray(sums >= n_classes - 1)
+    return np.asarray((sums == n_classes - 1) == (text == SAME))
 
 
 class Tied(NamedTuple):
@@ -334,15 +275,6 @@ class Tied(NamedTuple):
         return np.where(self.flip[:, None] == 1, rows[:, ::-1], rows) if self.flip.any() else rows
 
 
-class Conditioned(NamedTuple):
-    """Inference of all tasks at scores that are tilted by one row."""
-
-    q: Floats
-    log_z: float
-    broken: dict[int, float]
-    settled: bool
-
-
 class _Inference:
     """Joint inference of all tasks, at scores tilted alike."""
 
@@ -353,10 +285,8 @@ class _Inference:
         alone = np.ones(len(scores), dtype=bool)
         alone[tied.member] = False
         self.alone = np.flatnonzero(alone)
-        self.has_flips = bool(tied.flip.any())
-        self.n_members = np.bincount(tied.node, minlength=len(tied.variable))[:, None]
 
-    def at(self, tilt: Floats, sweeps: int = factors.SWEEPS) -> Conditioned:
+    def at(self, tilt: Floats, sweeps: int = factors.SWEEPS) -> Beliefs:
         """Infer with `tilt`, (n_classes,), added to the scores of every task."""
         tied = self.tied
         found = tied.network.infer(self._of_node(tilt), self.memory, sweeps)
@@ -364,8 +294,8 @@ class _Inference:
         q[tied.member] = tied.exchanged(found.q[tied.node])
         alone = self.scores[self.alone] + tilt
         q[self.alone] = softmax(alone)
-        log_z = _log_sum(alone).sum() + found.log_z.sum() + tied.network.constant
-        return Conditioned(q, float(log_z), found.broken, found.settled)
+        log_z = float(np.logaddexp.reduce(alone, axis=1).sum()) + found.log_z
+        return found._replace(q=q, log_z=log_z)
 
     def totals(self, tilt: Floats, sweeps: int = factors.SWEEPS) -> tuple[Floats, float]:
         """Return the expected number of tasks of each class, and log Z."""
@@ -383,65 +313,33 @@ class _Inference:
     def _of_node(self, tilt: Floats) -> Floats:
         if not tilt.any():
             return self.of_node
-        if not self.has_flips:
-            return self.of_node + self.n_members * tilt
-        tied = self.tied
-        return self.of_node + tied.add_up(np.broadcast_to(tilt, (len(tied.member), len(tilt))))
+        tilts = np.broadcast_to(tilt, (len(self.tied.member), len(tilt)))
+        return self.of_node + self.tied.add_up(tilts)
 
 
-class _Prior:
-    """The same of the prior under the constraints alone: one component for all that are alike."""
-
-    def __init__(self, tied: Tied, n_alone: int, n_classes: int) -> None:
-        self.tied, self.n_alone, self.memory = tied, n_alone, Memory()
-        n_members = np.bincount(tied.node, minlength=len(tied.variable))
-        n_flipped = np.bincount(tied.node, tied.flip, len(tied.variable))
-        like = n_members + n_flipped / (1.0 + n_members.max(initial=0))
-        self.network, of_node, self.of_component = tied.network.condensed(like)
-        self.weight = of_node[tied.node]
-        self.n_classes = n_classes
-
-    def totals(self, log_prior: Floats, sweeps: int = factors.SWEEPS) -> tuple[Floats, float]:
-        """Return the expected number of tasks of each class, and log Z₀."""
-        tied = self.tied
-        rows = np.broadcast_to(log_prior, (len(tied.member), self.n_classes))
-        found = self.network.infer(tied.add_up(rows), self.memory, sweeps)
-        q = tied.exchanged(found.q[tied.node])
-        free = softmax(log_prior[None])[0]
-        total = np.nan_to_num(q * self.weight[:, None]).sum(axis=0) + self.n_alone * free
-        log_z = float(
-            (np.where(self.of_component > 0.0, found.log_z, 0.0) * self.of_component).sum()
-        )
-        log_z += self.n_alone * float(_log_sum(log_prior)) + self.network.constant
-        return total, log_z
-
-
-def _log_sum(x: Floats) -> Any:
-    return np.logaddexp.reduce(x, axis=-1)
-
-
-def learn_prior(posterior: Any, prior: Any, log_prior: Floats) -> tuple[Floats, float]:
+def learn_prior(posterior: _Inference, prior: _Inference, n_classes: int) -> tuple[Floats, float]:
     """Learn the class prior under the constraints; return its tilt, and the bound it reached.
 
     Implements [eq:constraint-prior]: ln π_k += ln((n_k + 1) / (m_k + 1)), n_k the counts expected
     from responses and m_k those of the prior alone.
     """
-    tilt = np.zeros_like(log_prior)
-    before = None
+    tilt = np.zeros(n_classes)
+    tilts: list[Floats] = []
+    steps: list[Floats] = []
     for _ in range(ROUNDS):
         n, _ = posterior.totals(tilt, MESSAGES)
-        m, _ = prior.totals(log_prior + tilt, MESSAGES)
+        m, _ = prior.totals(tilt, MESSAGES)
         step = np.log((n + 1.0) / (m + 1.0))
         if np.abs(step).max() < SETTLED:
             break
+        tilts, steps = [*tilts[-DEPTH:], tilt], [*steps[-DEPTH:], step]
         ahead = tilt + step
-        if before is not None:  # Anderson's acceleration, of depth one
-            turn = step - before[1]
-            share = float(turn @ step) / max(float(turn @ turn), TINY)
-            ahead = ahead - share * (tilt - before[0] + turn)
-        before = tilt, step
+        if len(steps) > 1:  # Anderson's acceleration
+            turns, moves = np.diff(steps, axis=0), np.diff(tilts, axis=0)
+            share = np.linalg.lstsq(turns.T, step, rcond=1e-9)[0]
+            ahead = ahead - share @ (moves + turns)
         tilt = np.clip(ahead, tilt - LARGEST_STEP, tilt + LARGEST_STEP)
-    return tilt, posterior.totals(tilt)[1] - prior.totals(log_prior + tilt)[1]
+    return tilt, posterior.totals(tilt)[1] - prior.totals(tilt)[1]
 
 
 # -- the stage -------------------------------------------------------------------------------------
@@ -491,18 +389,19 @@ def constrain(
     evidence = None
     rates = table.rates()
     if len(table) > len(rates):
-        prior = _Prior(rules.network(with_gold=False, edges=edges), len(inference.alone), len(tilt))
+        of_prior = np.broadcast_to(log_prior, scores.shape)
+        prior = _Inference(rules.network(with_gold=False, edges=edges), of_prior)
         hard = (
             inference if weight == 0.0 else _Inference(rules.network(edges=edges), scores, of_node)
         )
-        learnt, bound = learn_prior(hard, prior, log_prior)
+        learnt, bound = learn_prior(hard, prior, len(tilt))
         free_nets = (
             rules.network(with_gold=each, with_constraints=False, edges=edges)
             for each in (True, False)
         )
         free = _Inference(next(free_nets), scores, of_node)
-        without = _Prior(next(free_nets), len(inference.alone), len(tilt))
-        evidence = float(bound - learn_prior(free, without, log_prior)[1])
+        without = _Inference(next(free_nets), of_prior)
+        evidence = bound - learn_prior(free, without, len(tilt))[1]
         if none == LEARN:
             tilt = learnt
         if evidence < 0.0 and len(tied.member) >= LEAST_TASKS:
@@ -514,8 +413,8 @@ def constrain(
     new[tied.member] = inference.decode(tilt, found.q)
     broken = table.select(rules.broken(new))
     weights = table.weights()
-    doubtful = {f: p for f, p in found.broken.items() if p > 0.5 and weights[f] == weights[f]}
-    order = sorted(doubtful, key=lambda f: -doubtful[f])
+    wrong = np.where(np.isnan(weights[rules.at]), 0.0, found.broken[: len(rules.at)])
+    doubtful = np.argsort(-wrong, kind="stable")[: int((wrong > 0.5).sum())]
     report = ConstraintReport(
         **tied.network.report,
         evidence=evidence,
@@ -535,8 +434,7 @@ def constrain(
             "constraint_report_": report,
             "own_probabilities_": q,
             "doubtful_constraints_": DoubtfulConstraints(
-                table.select(np.array(order, dtype=np.int64)),
-                np.array([doubtful[f] for f in order]),
+                table.select(rules.at[doubtful]), wrong[doubtful]
             ),
         },
     )
@@ -546,7 +444,7 @@ def choose_none(rules: ConstraintCodes, scores: Floats, of_known: Floats) -> str
     """Return how often groups are empty, as known labels say that the constraints do not see."""
     gold = rules.gold
     assert gold is not None  # who calls has some
-    if len(gold.task) < LEAST_KNOWN or not rules.may_be_empty().any():
+    if len(gold.task) < LEAST_KNOWN or not rules.may_be_empty.any():
         return 0.0
     scores = scores.copy()
     scores[gold.task] = np.log(np.maximum(of_known, TINY))
@@ -557,8 +455,8 @@ def choose_none(rules: ConstraintCodes, scores: Floats, of_known: Floats) -> str
         inference = _Inference(rules.network(weight, with_gold=False), scores)
         tilt = np.zeros(rules.n_classes)
         if none == LEARN:
-            prior = _Prior(inference.tied, len(inference.alone), rules.n_classes)
-            tilt, _ = learn_prior(inference, prior, log_prior)
+            prior = _Inference(inference.tied, np.broadcast_to(log_prior, scores.shape))
+            tilt, _ = learn_prior(inference, prior, rules.n_classes)
         q = inference.at(tilt).q[gold.task, gold.label]
         losses.append(-np.log(np.maximum(q, least_share(rules.n_classes))).sum())
     best = int(np.argmin(losses))
