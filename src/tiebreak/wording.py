@@ -77,11 +77,6 @@ class Source(NamedTuple):
             return f"{self.name}, row {row + 1}" if self.name else f"row {row + 1}"
         return str(self.place_of(row))
 
-    def origin(self, row: int) -> tuple[str, int]:
-        """Return the file of a row, and its row there, counted from 0."""
-        split = getattr(self.place_of, "split", None)
-        return (self.name, row) if split is None else split(row)
-
 
 NOWHERE = Source()
 

@@ -244,7 +244,7 @@ CASES: dict[str, Do] = {
     "utf-16-broken": read("r.csv", b"\xff\xfea"),
     "bad-json": read("r.jsonl", '{"task": 1 2}'),
     "bad-row": of([("a", "w")]),
-    "csv-broken": rows("HITId,WorkerId,Answer.x", '1,A,"x"y'),
+    "csv-broken": rows("task,worker,label", '"a"b,w'),
     "half-character": column(task=["\ud800", "b"]),
     "matrix-as-rows": of(np.array([[0, 0, 0], [1, 0, 1]])),
     "mixed-types": column(task=["a", 1]),

@@ -122,7 +122,7 @@ def test_tuples_are_refused_as_ids() -> None:
     for source in (rows, frame):
         with refused("no-id", column="task", where="row 1"):
             read_responses(source)
-    with refused("no-id", column="label", value=[1, 2]):
+    with refused("no-id", column="label", value=(1, 2)):
         read_gold({"a": (1, 2)})
 
 

@@ -121,15 +121,17 @@ def _write_rows(
     reading.pop("sampling", None)
     with ExitStack() as stack, stages("reading"):
         keep: Any = stack.enter_context(writing_texts(texts_out)) if texts_out else None
-        read = tables.read_every_row(inputs.source, keep, columns=inputs.columns, **reading)
+        rows, gold, sequences = tables.read_every_row(
+            inputs.source, keep, columns=inputs.columns, **reading
+        )
         if gold_out:
-            write_known(gold_out, inputs.responses[0], read.gold)
+            write_known(gold_out, inputs.responses[0], gold)
         if sequences_out:
-            if read.sequences is None:
+            if sequences is None:
                 raise InputError("no-spans-in-file", file=inputs.responses[0])
-            read.sequences.write(sequences_out)
-    tables.write_table(out, read.columns)
-    return len(read.columns["task"])
+            sequences.write(sequences_out)
+    tables.write_table(out, rows)
+    return len(rows["task"])
 
 
 def _doubtful(labels: Any, below: float) -> Any:

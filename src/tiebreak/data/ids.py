@@ -116,7 +116,7 @@ class Ids(Sequence[Hashable]):
 
 
 def arrow(values: Column) -> pa.Array:
-    """Return values as one Arrow array; None and NaN are missing.
+    """Return values as one Arrow array; None, NaN and what libraries have for nothing are missing.
 
     Tuples, and values of several types, are refused.
     """
@@ -126,18 +126,39 @@ def arrow(values: Column) -> pa.Array:
         return values.values
     if isinstance(values, pa.Array):
         return values
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
+    made = values if isinstance(values, pa.ChunkedArray) else _from_values(values)
+    if isinstance(made, pa.ChunkedArray):
+        if pa.types.is_string(made.type) and made.nbytes > INT32_MAX:
+            made = made.cast(pa.large_string())
+        made = made.combine_chunks()
+    return made.cast(pa.string()) if pa.types.is_null(made.type) else made
+
+
+def _from_values(values: Column) -> Any:
+    """Make an array of Python values, of NumPy's or of pandas'."""
+    import pyarrow as pa
+
     given = values if hasattr(values, "__array__") else list(values)
+    unfit = (pa.ArrowException, OverflowError, TypeError, ValueError)
     try:
         made = pa.array(given, from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise InputError("mixed-ids", ids=given, reason=error) from None
+    except unfit:  # values that are nothing in some library's way, or of several types
+        given = [None if _is_nothing(value) else value for value in given]
+        try:
+            made = pa.array(given)
+        except unfit as error:
+            raise InputError("mixed-ids", ids=given, reason=error) from None
     if pa.types.is_nested(made.type):
+        given = [None if _is_nothing(value) else value for value in given]
         raise InputError("mixed-ids", ids=given, reason=f"they are read as {made.type}")
-    if isinstance(made, pa.ChunkedArray):  # text of more than 2 GiB
-        made = made.cast(pa.large_string()).combine_chunks()
-    return made.cast(pa.string()) if pa.types.is_null(made.type) else made
+    return made
+
+
+def _is_nothing(value: Any) -> bool:
+    """Tell whether a value is None, pandas' NA, or some library's NaN."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def concatenate(columns: Sequence[Ids]) -> Ids:

@@ -81,7 +81,7 @@ def read_cost_matrix(source: Any, classes: Ids, scale: Scale | None = None) -> C
         rows = [[row.get(name, np.nan) for name in names] for row in given.values()]
         cost = np.array(rows, dtype=np.float64)
     elif is_frame or isinstance(source, str | os.PathLike | Mapping):
-        title, truth, names, cost = _read_table(open_source(source).table())
+        title, truth, names, cost = _read_table(open_source(source).table)
     else:
         cost = 1.0 - np.eye(n_classes) if source is None else as_floats("The cost matrix", source)
         if cost.ndim != 2 or cost.shape[0] != n_classes or cost.shape[1] - n_classes not in (0, 1):

@@ -78,7 +78,7 @@ def read_features(
         if values.dtype.kind not in allowed or len(task) != values.shape[0]:
             raise InputError("features-no-matrix")
     else:
-        table = open_source(source, None, schemas.FEATURES).table()
+        table = open_source(source, None, schemas.FEATURES).table
         at = find_columns(table, schemas.FEATURES, columns)["task"]
         places = [i for i in range(len(table.names)) if i != at]
         if chosen is not None:

@@ -62,7 +62,7 @@ def read_pairs(
     opened = open_source(source, None, schemas.PAIRS)
     form = format_of(opened, format) if not (columns or covariates) else None
     is_game = form is not None and form.name in GAMES
-    table = _table_of_games(opened, form, how) if is_game else opened.table()
+    table = _table_of_games(opened, form, how) if is_game else opened.table
     found = find_columns(table, schemas.PAIRS, how.named)
     values = dict(zip(found, read_stripped(table, list(found.values())), strict=True))
     pairs, rows = _coded(table, values)

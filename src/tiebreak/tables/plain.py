@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from tiebreak.data.ids import Column, is_text
 from tiebreak.errors import FileError, InputError
@@ -29,16 +29,16 @@ from tiebreak.tables.source import (
     BYTE_ORDER_MARK,
     CONLL,
     Content,
-    LineFinder,
     NoRowsError,
-    RecordPlace,
+    Place,
     TableFiles,
     byte_stream,
     format_of,
     is_conll,
+    line_finder,
     located,
     not_text,
-    record_place,
+    numbered,
     text_of,
 )
 from tiebreak.tables.table import (
@@ -74,47 +74,39 @@ NO_IDS = frozenset(name for names in EXTRAS.values() for name in names)  # text 
 
 Record = Mapping[str, Any]
 KeepText = Callable[[Hashable, str], object]  # takes a task, and what to show for it
-Records = Callable[[], Iterator[tuple[RecordPlace, Record]]]  # each call reads from the start
+Records = Callable[[], Iterator[tuple[Place, Record]]]  # each call reads from the start
 
 
-class Head(NamedTuple):
-    """The beginning of a file: enough to know its format.
-
-    `container` is "json" (a list), "document" (one object after another), "delimited", "zip" or
-    "table". `keys` are the columns of a table or the keys of the first record; `record` is the
-    first record, empty for delimited text.
-    """
-
-    container: str
-    keys: tuple[str, ...]
-    record: Record
-
-    def has(self, *keys: str) -> bool:
-        """Return whether all these keys are there."""
-        return set(keys) <= set(self.keys)
-
-
-class Opened(NamedTuple):
+@dataclass(eq=False)
+class Opened:
     """A source whose beginning was read: its table and its records are read on demand.
 
-    `head` is None where it holds no records that a format of a tool could know. `classes` are those
-    that the file itself keeps, by column. `several` opens each of several files anew. `format` and
-    `is_wide` are what `read.open_responses` found out.
+    `container` is "json" (a list), "document" (one object after another), "delimited", "zip",
+    "conll" or "table"; empty where there are no records that a format of a tool could know. `keys`
+    are the columns of a table or the keys of the first record; `first` is that record, empty for
+    delimited text. `classes` are those that the file itself keeps, by column. `several` opens each
+    of several files anew. `format` and `is_wide` are what `read.open_responses` found out.
     """
 
     name: str
-    table: Callable[[], Table]
-    head: Head | None = None
+    make_table: Callable[[], Table]
+    container: str = ""
+    keys: tuple[str, ...] = ()
+    first: Record = field(default_factory=dict)
     records: Records | None = None
-    classes: Mapping[str, list[str]] = {}
+    classes: Mapping[str, list[str]] = field(default_factory=dict)
     several: Callable[[], Iterator[Opened]] | None = None
     format: Any = None  # of `formats.records`
     is_wide: bool = False
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns, or the keys of the first record, where they are known."""
-        return () if self.head is None else self.head.keys
+    @cached_property
+    def table(self) -> Table:
+        """The source as a table."""
+        return self.make_table()
+
+    def has(self, *keys: str) -> bool:
+        """Return whether all these keys are there."""
+        return set(keys) <= set(self.keys)
 
     def files(self) -> Iterator[Opened]:
         """Yield each of several files, one of which is open at a time; else this one."""
@@ -149,8 +141,9 @@ def open_content(content: Content, asked: str | None = None) -> Opened:
         return _open_parquet(content)
     if form == "jsonl":
         return _open_json(content)
-    text = Delimited(content, form)
-    return Opened(content.name, text.table, Head("delimited", tuple(text.names), {}), text.records)
+    table = Delimited(content, form).table()
+    records = partial(_table_records, table)
+    return Opened(content.name, lambda: table, "delimited", table.names, records=records)
 
 
 def _open_object(source: Any, schema: Schema) -> Opened:
@@ -160,26 +153,36 @@ def _open_object(source: Any, schema: Schema) -> Opened:
     name = "The table"
     table = table_of(source, schema.names, len(schema.needed))
     if isinstance(source, list) and source and all(isinstance(row, Mapping) for row in source):
-        head = Head("json", tuple(source[0]), source[0])
-        return Opened(name, lambda: table, head, partial(_placed, source, name))
+        records = partial(_placed, source, Source(name))
+        return Opened(name, lambda: table, "json", tuple(source[0]), source[0], records)
     first: dict[str, Any] = {}
     for i, column in enumerate(table.names if is_frame(source) else ()):
         first.update((column, value) for value in table.values(i, 1))
     if not any(isinstance(value, list) for value in first.values()):
         return Opened(name, lambda: table)
 
-    def records() -> Iterator[tuple[RecordPlace, Record]]:
-        rows = zip(*map(table.values, range(len(table.names))), strict=True)
-        return _placed((dict(zip(table.names, row, strict=True)) for row in rows), name)
+    def rows() -> Iterator[tuple[Place, Record]]:
+        values = zip(*map(table.values, range(len(table.names))), strict=True)
+        return _placed((dict(zip(table.names, row, strict=True)) for row in values), Source(name))
 
-    head = Head("table", table.names, first)
-    return Opened(name, lambda: table, head, records, class_names(source))
+    classes = class_names(source)
+    return Opened(name, lambda: table, "table", table.names, first, rows, classes)
 
 
-def _placed(
-    records: Iterable[Record], name: str, noun: str = "row"
-) -> Iterator[tuple[RecordPlace, Record]]:
-    return ((RecordPlace(name, noun, i), record) for i, record in enumerate(records, start=1))
+def _placed(records: Iterable[Record], source: Source) -> Iterator[tuple[Place, Record]]:
+    return ((Place(source, row), record) for row, record in enumerate(records))
+
+
+def _table_records(table: Table) -> Iterator[tuple[Place, Record]]:
+    """Yield the rows of a table as Python objects; a blank row of a text file is none."""
+    n_rows = 0
+    for columns in table.load(range(len(table.names))):
+        for start in range(0, len(columns[0]), RECORDS):
+            values = [column[start : start + RECORDS].to_pylist() for column in columns]
+            for row, record in enumerate(zip(*values, strict=True), start=n_rows + start):
+                if any(record) or not table.has_header:
+                    yield Place(table.source, row), dict(zip(table.names, record, strict=True))
+        n_rows += len(columns[0])
 
 
 # Delimited text
@@ -227,28 +230,9 @@ class Delimited:
 
     def table(self) -> Table:
         """Return the file as a table; columns are parsed when they are asked for."""
-        finder = LineFinder(self.content, partial(_line_of_row, self.delimiter), n_header=1)
+        finder = line_finder(self.content, partial(_line_of_row, self.delimiter), n_header=1)
         source = Source(self.content.name, finder)
         return Table(tuple(self.names), self._load, source, has_header=True)
-
-    def records(self) -> Iterator[tuple[RecordPlace, dict[str, str]]]:
-        """Yield rows by name, as Python objects; blank rows are no records."""
-        name = self.content.name
-        before = csv.field_size_limit(1 << 27)
-        try:
-            rows = self._rows("strict")
-            next(rows, None)
-            for line, fields in rows:
-                if any(fields):
-                    self._require_width(line, fields)
-                    yield (
-                        RecordPlace(name, "line", line),
-                        dict(zip(self.names, fields, strict=True)),
-                    )
-        except UnicodeDecodeError:
-            raise not_text(name, self.content.data) from None
-        finally:
-            csv.field_size_limit(before)
 
     def _load(self, positions: Sequence[int]) -> Iterator[Columns]:
         """Yield some columns; where a record is longer than a block, the rest of them at once."""
@@ -304,27 +288,23 @@ class Delimited:
                 if error.code == "quote-unclosed":
                     raise
 
-    def _rows(self, errors: str = "replace") -> Iterator[tuple[int, list[str]]]:
-        text = text_of(self.content.data, errors)
-        return _csv_rows(text, self.delimiter, self.content.name)
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        return _csv_rows(text_of(self.content.data), self.delimiter, self.content.name)
 
     def _unreadable(self, error: Exception) -> InputError:
         """Say what Arrow could not read, and on which line."""
         name = self.content.name
         if "UTF8" in str(error):
             return not_text(name, self.content.data)
+        n = len(self.names)
         try:
             for line, fields in self._rows():
-                self._require_width(line, fields)
+                if len(fields) != n:
+                    found = {"n": len(fields), "expected": n, "fields": fields}
+                    return InputError("ragged-row", file=name, line=line, **found)
         except InputError as broken:
             return broken
         return InputError("csv-broken", file=name, line=None, reason=error)
-
-    def _require_width(self, line: int, fields: list[str]) -> None:
-        n = len(self.names)
-        if len(fields) != n:
-            where = {"file": self.content.name, "line": line}
-            raise InputError("ragged-row", **where, n=len(fields), expected=n, fields=fields)
 
 
 def _csv_rows(
@@ -356,8 +336,8 @@ def _line_of_row(delimiter: str, data: memoryview, row: int) -> int | None:
 
 
 def _open_json(content: Content) -> Opened:
-    def records() -> Iterator[tuple[RecordPlace, Record]]:
-        return _placed(json_records(content.data, name), name, "record")
+    def records() -> Iterator[tuple[Place, Record]]:
+        return _placed(json_records(content.data, name), numbered(name, "record"))
 
     name = content.name
     begun = json_records(content.data, name)
@@ -370,23 +350,21 @@ def _open_json(content: Content) -> Opened:
         is_alone = False
     if is_alone and not content.is_list:
         _refuse_columnwise(first, name)
-    head = Head("json" if content.is_list else "document", tuple(first), first)
-    return Opened(name, partial(_json_table, content, first, is_alone), head, records)
+    container = "json" if content.is_list else "document"
+    make_table = partial(_json_table, content, first)
+    return Opened(name, make_table, container, tuple(first), first, records)
 
 
-def _json_table(content: Content, first: Record, is_alone: bool) -> Table:
+def _json_table(content: Content, first: Record) -> Table:
     """Make a table of JSON objects: fast where all rows are alike, else object by object."""
     name = content.name
-    if is_alone:
-        _refuse_columnwise(first, name)
     if len(content.data) >= LARGE_JSON:
         keys = tuple(first)
         return Table(keys, partial(_json_pieces, content, keys), Source(name))
     if content.is_list:
-        source = Source(name, partial(record_place, name))
-        return arrays(columns_of(list(json_records(content.data, name))), source)
+        return arrays(columns_of(list(json_records(content.data, name))), numbered(name, "record"))
     columns = _read_alike(content, first) or columns_of(list(json_records(content.data, name)))
-    return arrays(columns, Source(name, LineFinder(content, line_of_record, n_header=0)))
+    return arrays(columns, Source(name, line_finder(content, line_of_record, n_header=0)))
 
 
 def _read_alike(content: Content, first: Record) -> dict[str, Any] | None:
@@ -418,14 +396,14 @@ def _json_pieces(
     """Yield columns of a large file, whose keys are those of its first record."""
     records = json_records(content.data, content.name)
     seen: dict[str, tuple[str, str]] = {}
+    whole = numbered(content.name, "record")
     n_rows = 0
     while piece := list(islice(records, JSON_PIECE)):
-        begin = record_place(content.name, n_rows)
-        source = Source(content.name, lambda row: begin._replace(number=begin.number + row))  # noqa: B023
+        source = Source(content.name, lambda row: whole.where(n_rows + row))  # noqa: B023
         columns = []
         for key in (keys[i] for i in positions):
             column = to_arrow(key, [record.get(key) for record in piece], source)
-            columns.append(_of_one_kind(key, column, str(begin), seen))
+            columns.append(_of_one_kind(key, column, whole.where(n_rows), seen))
         yield columns
         n_rows += len(piece)
 
@@ -478,17 +456,15 @@ def _open_parquet(content: Content) -> Opened:
 
     def load(positions: Sequence[int]) -> Iterator[Columns]:
         wanted = [names[i] for i in positions]
+        is_coded = not set(wanted) & set(classes) and all(
+            _is_plain(schema.field(i)) for i in positions
+        )
         with naming_what_is_broken():
-            if set(wanted) & set(classes) or not all(_is_plain(schema.field(i)) for i in positions):
-                table = with_class_names(open_parquet(content).read(columns=wanted), classes)
-                yield [plain(_text_if_possible(table.column(name))) for name in wanted]
-            else:
-                yield from _parquet_pieces(content, wanted)
-
-    def records() -> Iterator[tuple[RecordPlace, Record]]:
-        batches = open_parquet(content).iter_batches(batch_size=RECORDS)
-        named = (with_class_names(pa.Table.from_batches([batch]), classes) for batch in batches)
-        return _placed((row for table in named for row in table.to_pylist()), content.name)
+            for batch in _parquet_batches(content, wanted, is_coded=is_coded):
+                table = pa.Table.from_batches([batch])
+                named = batch if is_coded else with_class_names(table, classes)
+                pieces = [named.column(name) for name in wanted]
+                yield pieces if is_coded else [plain(_text_if_possible(each)) for each in pieces]
 
     with naming_what_is_broken():
         schema = open_parquet(content).schema_arrow
@@ -497,22 +473,23 @@ def _open_parquet(content: Content) -> Opened:
     table = Table(names, load, Source(content.name))
     if not any(pa.types.is_nested(field.type) for field in schema):
         return Opened(content.name, lambda: table)
+    records = partial(_table_records, table)
     first = next(records(), (None, {}))[1]
-    return Opened(content.name, lambda: table, Head("table", names, first), records, classes)
+    return Opened(content.name, lambda: table, "table", names, first, records, classes)
 
 
-def _parquet_pieces(content: Content, wanted: list[str]) -> Iterator[Columns]:
-    """Yield pieces of some columns; texts come as dictionaries, which most files keep anyway."""
+def _parquet_batches(content: Content, wanted: list[str], *, is_coded: bool) -> Iterator[Any]:
+    """Yield pieces of some columns; coded: texts as dictionaries, which most files keep anyway."""
     import pyarrow as pa
 
-    file = open_parquet(content, read_dictionary=wanted)
+    file = open_parquet(content, read_dictionary=wanted if is_coded else None)
     batches = file.iter_batches(batch_size=BATCH, columns=wanted)
     with ThreadPoolExecutor(1) as reader:  # the next piece is read while the caller works
         coming = reader.submit(next, batches, None)
         number = 0
         while (batch := coming.result()) is not None:
             coming = reader.submit(next, batches, None)
-            yield [batch.column(name) for name in wanted]
+            yield batch
             number += 1
             if number % TIDY == 0:
                 pa.default_memory_pool().release_unused()
@@ -541,24 +518,26 @@ def _text_if_possible(column: Any) -> Any:
 
 def _open_conll(content: Content) -> Opened:
     """Open a file of sentences; a record has its words and the columns beside them."""
+    source = numbered(content.name, "line")
 
-    def records() -> Iterator[tuple[RecordPlace, Record]]:
+    def records() -> Iterator[tuple[Place, Record]]:
         lines: list[list[str]] = []
-        first = 1
+        first = 0
         try:
-            for number, line in enumerate([*text_of(content.data, "strict"), ""], start=1):
+            for number, line in enumerate([*text_of(content.data, "strict"), ""]):
                 fields = line.split("\t") if "\t" in line.strip() else line.split()
                 fields = [field.strip() for field in fields]
                 if any(fields) and not fields[0].startswith("-DOCSTART-"):
                     first = first if lines else number
                     lines.append(fields)
                 elif lines:
-                    yield RecordPlace(content.name, "line", first), {"lines": lines}
+                    yield Place(source, first), {"lines": lines}
                     lines = []
         except UnicodeDecodeError:
             raise not_text(content.name, content.data) from None
 
-    return Opened(content.name, Delimited(content).table, Head(CONLL, ("lines",), {}), records)
+    make_table = Delimited(content).table
+    return Opened(content.name, make_table, CONLL, ("lines",), records=records)
 
 
 # Archives: one file per person, or one per sample
@@ -576,7 +555,7 @@ def _open_zip(content: Content) -> Opened | None:
     if not samples and len(people) != len(names):
         return None
 
-    def records() -> Iterator[tuple[RecordPlace, Record]]:
+    def records() -> Iterator[tuple[Place, Record]]:
         for member in samples or people:
             yield from _member_records(content, archive, member)
 
@@ -586,12 +565,12 @@ def _open_zip(content: Content) -> Opened | None:
     first = next(records(), None)
     if first is None:
         raise NoRowsError("no-rows", table=content.name)
-    return Opened(content.name, table, Head("zip", tuple(first[1]), first[1]), records)
+    return Opened(content.name, table, "zip", tuple(first[1]), first[1], records)
 
 
 def _member_records(
     content: Content, archive: zipfile.ZipFile, member: str
-) -> Iterator[tuple[RecordPlace, Record]]:
+) -> Iterator[tuple[Place, Record]]:
     """Yield the records of one file in an archive, each with the name of the file."""
     try:
         data = _unpacked(content.data, archive, member)
@@ -625,40 +604,19 @@ def _unpacked(data: memoryview, archive: zipfile.ZipFile, member: str) -> bytes:
 # Several files
 
 
-@dataclass(frozen=True, slots=True)
-class FileFinder:
-    """Finds the file of a row of several files, and its row there, by the rows before each."""
-
-    sources: list[Source] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)  # rows before each file that was reached
-
-    def __call__(self, row: int) -> Any:
-        """Return the place of a row."""
-        source, at = self._source(row)
-        return source.where(at)
-
-    def split(self, row: int) -> tuple[str, int]:
-        """Return the file of a row, and its row there."""
-        source, at = self._source(row)
-        return source.name, at
-
-    def _source(self, row: int) -> tuple[Source, int]:
-        number = bisect_right(self.starts, row) - 1
-        return self.sources[number], row - self.starts[number]
-
-
 def _open_files(files: TableFiles, asked: str | None) -> Opened:
     """Open several files as one, of which the first tells the format."""
 
     def open_one(path: str) -> Opened:
         return open_content(files.content(path), asked)
 
-    first = open_one(files.paths[0])
-
     def table() -> Table:
-        return chained_table(files.name, files.paths, lambda path: open_one(path).table())
+        return chained_table(files.name, files.paths, lambda path: open_one(path).table)
 
-    return first._replace(name=files.name, table=table, several=partial(map, open_one, files.paths))
+    opened = open_one(files.paths[0])
+    opened.name, opened.make_table = files.name, table
+    opened.several = partial(map, open_one, files.paths)
+    return opened
 
 
 def chained_table(name: str, parts: Sequence[str], open_part: Callable[[str], Table]) -> Table:
@@ -667,11 +625,12 @@ def chained_table(name: str, parts: Sequence[str], open_part: Callable[[str], Ta
     Columns are matched by their names, wherever they are in each part.
     """
     owners: dict[str, str] = {}  # of each column: the first part that has it
-    finder = FileFinder()
+    sources: list[Source] = []
+    starts: list[int] = []  # rows before each part that was reached
     has_header = False
     for part in parts:
         table = open_part(part)
-        finder.sources.append(table.source)
+        sources.append(table.source)
         has_header |= table.has_header
         new = (each for each in table.names if not positions_of(tuple(owners), each))
         owners |= dict.fromkeys(new, part)
@@ -681,16 +640,23 @@ def chained_table(name: str, parts: Sequence[str], open_part: Callable[[str], Ta
         wanted = [names[i] for i in positions]
         seen: dict[str, tuple[str, str]] = {}
         n_rows = 0
-        finder.starts.clear()
+        starts.clear()
         for part in parts:
             table = open_part(part)
-            finder.starts.append(n_rows)
+            starts.append(n_rows)
             for columns in table.batches([_position(table, each, owners) for each in wanted]):
                 n_rows += len(columns[0])
                 pairs = zip(wanted, columns, strict=True)
                 yield [_of_one_kind(each, column, part, seen) for each, column in pairs]
 
-    return Table(names, load, Source(name, finder), has_header=has_header)
+    place_of = partial(_place_among, sources, starts)
+    return Table(names, load, Source(name, place_of), has_header=has_header)
+
+
+def _place_among(sources: Sequence[Source], starts: Sequence[int], row: int) -> str:
+    """Return the place of a row of several tables, each with the rows before it."""
+    part = bisect_right(starts, row) - 1
+    return sources[part].where(row - starts[part])
 
 
 def _position(table: Table, name: str, owners: Mapping[str, str]) -> int:

@@ -29,12 +29,11 @@ from tiebreak.tables.probabilities import (
     read_classes,
     read_soft_votes,
 )
-from tiebreak.tables.responses import read_rows, read_table
+from tiebreak.tables.responses import Long, read_rows, read_table
 from tiebreak.tables.source import (
     CONLL,
     FORMATS,
     Content,
-    RecordPlace,
     format_of,
     is_file,
     is_packed,
@@ -86,14 +85,6 @@ class Export(NamedTuple):
     columns: dict[str, str] | None = None
     form: str | None = None
     sequences: Sequences | None = None  # where the answers are tags of tokens
-
-
-class EveryRow(NamedTuple):
-    """Columns task, worker, label and those of runs, order, confidence … of every response."""
-
-    columns: dict[str, Column]
-    gold: dict[Hashable, Hashable]
-    sequences: Sequences | None = None
 
 
 @takes_read_options
@@ -185,29 +176,31 @@ def read_export(source: Any, **options: Any) -> Export:
     made = _long(opened, how)
     if not made.is_own and has_soft_votes(made.table, how.named):
         return Export(_extended(read_soft_votes(made.table, how.named), how), None)
-    responses, columns = read_table(made.table, made.options, is_own=made.is_own)
+    responses, columns = read_table(made)
     known = Gold.from_dict(made.gold) if made.gold else None
     if known is not None:  # a task may be known and have no other answer
         responses = responses.with_tasks(known.tasks)
         if how.fold_labels:
             known = known.with_labels_like(responses.classes)
-    return Export(
-        responses, known, None if made.is_own else columns, made.form, _sequences_of(made)
-    )
+    named = None if made.is_own else columns
+    return Export(responses, known, named, made.form, _sequences_of(made))
 
 
-def read_every_row(source: Any, keep_text: KeepText | None = None, **options: Any) -> EveryRow:
-    """Read every response of a file, repeats and all, as columns.
+def read_every_row(
+    source: Any, keep_text: KeepText | None = None, **options: Any
+) -> tuple[dict[str, Column], Mapping[Hashable, Hashable], Sequences | None]:
+    """Read every response of a file, repeats and all, as columns, and what else is in the file.
 
-    `keep_text` is called with each task, and what to show for it.
+    Columns are task, worker, label and those of runs, order, confidence … as there are; then come
+    known labels and, where answers are tags of tokens, sequences. `keep_text` is called with each
+    task, and what to show for it.
     """
     how = ReadingOptions(**options)
     opened = open_responses(source, how)
     if not isinstance(opened, Opened):
         raise InputError("packed-rows", source=opened)
     made = _long(opened, how, keep_text)
-    rows = read_rows(made.table, made.options, is_own=made.is_own)
-    return EveryRow(rows, made.gold, _sequences_of(made))
+    return read_rows(made), made.gold, _sequences_of(made)
 
 
 def open_responses(source: Any, how: ReadingOptions) -> Any:
@@ -218,15 +211,15 @@ def open_responses(source: Any, how: ReadingOptions) -> Any:
     source = located(source)
     if isinstance(source, Responses | Opened) or is_packed(source):
         return source
-    if isinstance(source, np.ndarray) and (how.wide or has_gaps(source)):
-        return open_source(matrix_table(source))._replace(is_wide=True)
-    opened = open_source(source, _plain_format(how))
-    if how.wide:
-        return opened._replace(is_wide=True)
+    is_matrix = isinstance(source, np.ndarray) and (how.wide or has_gaps(source))
+    opened = open_source(matrix_table(source) if is_matrix else source, _plain_format(how))
+    opened.is_wide = bool(is_matrix or how.wide)
+    if opened.is_wide:
+        return opened
     names_all = {"task", "worker", "label"} <= set(how.named) and how.format is None
-    form = None if names_all else _tool_of(opened, how)
-    if form is not None:
-        return opened._replace(format=form)
+    opened.format = None if names_all else _tool_of(opened, how)
+    if opened.format is not None:
+        return opened
     how.refuse(OF_TOOLS, opened.name, "it is a plain table")
     for each in opened.files() if opened.several and not names_all else ():
         other = _tool_of(each, how)
@@ -234,13 +227,7 @@ def open_responses(source: Any, how: ReadingOptions) -> Any:
             from tiebreak.tables.formats import mixed
 
             raise mixed(each.name, other, next(opened.files()).name)
-    return _kept(opened)
-
-
-def _kept(opened: Opened) -> Opened:
-    """Make the table of a source once, however often it is asked for."""
-    table = opened.table()
-    return opened._replace(table=lambda: table)
+    return opened
 
 
 def _plain_format(how: ReadingOptions) -> str | None:
@@ -250,27 +237,12 @@ def _plain_format(how: ReadingOptions) -> str | None:
 
 def _tool_of(opened: Opened, how: ReadingOptions) -> Any:
     """Return the format of a tool that a source is in; None for a plain table."""
-    if how.format is None:
-        is_text = opened.head is not None and opened.head.container == "delimited"
-        if is_text and OWN_COLUMNS.issuperset(map(str.strip, opened.keys)):
-            return None  # without a look at all formats, which takes as long as a small table
+    is_text = opened.container == "delimited" and how.format is None
+    if is_text and OWN_COLUMNS.issuperset(map(str.strip, opened.keys)):
+        return None  # without a look at all formats, which takes as long as a small table
     from tiebreak.tables.formats import format_of
 
     return format_of(opened, how.format)
-
-
-class Long(NamedTuple):
-    """A table with a row per response, how it is read on, and what else was in the file.
-
-    `is_own`: its columns are known to be task, worker, label, as a format or a wide table was read.
-    """
-
-    table: Table
-    options: ReadingOptions
-    is_own: bool = True
-    gold: dict[Hashable, Hashable] = {}  # noqa: RUF012 - never changed
-    form: str | None = None
-    sequences: dict[str, list[Any]] | None = None
 
 
 def _sequences_of(made: Long) -> Sequences | None:
@@ -283,18 +255,14 @@ def _long(opened: Opened, how: ReadingOptions, keep_text: KeepText | None = None
     if opened.format is not None:
         from tiebreak.tables.formats import read_format
 
-        imported = read_format(opened, how, keep_text)
-        rest = replace(how, columns=None, order_column=None)
-        found = imported.gold, imported.form, imported.sequences
-        return Long(imported.table, rest, True, *found)
+        return read_format(opened, how, keep_text)
     if opened.is_wide:
         table = _melted(opened, how)
     else:
         is_said = how.wide is False or how.task_columns or how.worker_columns or how.order_column
-        table = opened.table()
-        melted = None if is_said else found_wide(table, how.named)
+        melted = None if is_said else found_wide(opened.table, how.named)
         if melted is None:
-            return Long(table, how, is_own=False)
+            return Long(opened.table, how, is_own=False)
         table = melted
     rest = replace(how, columns=None, order_column=None, task_columns=None, worker_columns=None)
     return Long(table, rest)
@@ -307,11 +275,9 @@ def _melted(opened: Opened, how: ReadingOptions) -> Table:
         if role != "task":
             raise OptionError("wide-role", role=role)
     how.refuse(OF_TOOLS, "A wide table", "it is a plain table")
+    tables = {each.name: to_long(each.table, named, how.worker_columns) for each in opened.files()}
     if opened.several is None:
-        return to_long(opened.table(), named, how.worker_columns)
-    tables = {
-        each.name: to_long(each.table(), named, how.worker_columns) for each in opened.files()
-    }
+        return tables[opened.name]
     return chained_table(opened.name, list(tables), tables.__getitem__)
 
 
@@ -385,7 +351,7 @@ def read_constraints(
     content = located(source) if is_file(source) else source
     if isinstance(content, Content) and format_of(content, format) == "jsonl":
         name, data = content.name, content.data
-        places = Source(name, lambda row: RecordPlace(name, "line", line_of_record(data, row)))
+        places = Source(name, lambda row: f"{name}, line {line_of_record(data, row):,}")
         return Constraints.from_records(json_records(data, name), places)
     table, found = load_table(content, schemas.CONSTRAINTS, columns, format)
     return of_columns(found, table.source)
@@ -421,11 +387,11 @@ def read_gold(
         if form is not None:
             from tiebreak.tables.formats import read_format
 
-            gold = read_format(source._replace(format=form), how).gold
+            source.format = form
+            gold = read_format(source, how).gold
             if not gold:
                 raise GoldError("no-gold", file=source.name, format=form.title)
             return Gold.from_dict(gold)
-    source = _unfolded(source, schemas.GOLD)
     table, read = load_table(source, schemas.GOLD, columns, format, allow_empty=True)
     how.refuse(["question"], table.title, "it is a table of gold")
     return Gold.from_columns(read["task"], read["label"], source=table.source)
@@ -444,7 +410,7 @@ def read_labels(source: Any, *, columns: Names = None, format: str | None = None
     """
     if isinstance(source, Labels):
         return source
-    table, found = load_table(_unfolded(source, schemas.LABELS), schemas.LABELS, columns, format)
+    table, found = load_table(source, schemas.LABELS, columns, format)
     task, tasks = complete("task", found["task"], table)
     label, used = complete("label", found["label"], table)
     if len(tasks) < len(task):
@@ -516,7 +482,7 @@ class SpanRow(NamedTuple):
 def read_spans(source: Any) -> dict[str, list[SpanRow]] | None:
     """Read what `fuse --spans-out` wrote, by text; None where a table is of something else."""
     opened = open_source(source, None, schemas.SPANS)
-    if not {"sequence", "first", "last", "label"} <= set(opened.table().names):
+    if not {"sequence", "first", "last", "label"} <= set(opened.table.names):
         return None
     table, found = load_table(opened, schemas.SPANS, None, None, allow_empty=True)
     if "begin" not in found or "end" not in found:
@@ -553,7 +519,7 @@ def read_texts(
     source = _opened(source, schema, format)
     if of == "task" and _is_export(source):
         return _texts_of_export(source)
-    _, found = load_table(_unfolded(source, schema), schema, columns, format)
+    _, found = load_table(source, schema, columns, format)
     rows = zip(*(column.to_pylist() for column in found.values()), strict=True)
     given = [(key, str(text)) for key, text in rows if text is not None]
     texts = dict(given)
@@ -575,8 +541,8 @@ def read_systems(
     if isinstance(source, Mapping) and all(isinstance(each, tuple) for each in source.values()):
         return dict(source)
     opened = open_source(_unfolded(source, schemas.SYSTEMS), format, schemas.SYSTEMS)
-    found = [positions_for(opened.table(), role) for role in schemas.OPPONENTS.roles]
-    has_two = all(found) and not positions_for(opened.table(), schemas.SYSTEM)
+    found = [positions_for(opened.table, role) for role in schemas.OPPONENTS.roles]
+    has_two = all(found) and not positions_for(opened.table, schemas.SYSTEM)
     schema = schemas.OPPONENTS if has_two else schemas.SYSTEMS
     _, read = load_table(opened, schema, columns, format)
     rows = zip(*(column.to_pylist() for column in read.values()), strict=True)
@@ -640,7 +606,6 @@ def read_selection(
     >>> read_selection([("a", 0.5), ("b", 1)])
     {'a': 0.5, 'b': 1.0}
     """
-    source = _unfolded(source, schemas.SELECTION)
     table, found = load_table(source, schemas.SELECTION, columns, format)
     values = found["probability"]
     numbers, _ = as_numbers(values)
@@ -655,7 +620,7 @@ def load_table(
 ) -> tuple[Table, dict[str, Column]]:
     """Make a table of the source and read the columns of its schema."""
     how = ReadingOptions(columns=columns, format=format)
-    table = open_source(source, how.format, schema).table()
+    table = open_source(_unfolded(source, schema), how.format, schema).table
     positions = find_columns(table, schema, how.named)
     read = read_stripped(table, list(positions.values()), allow_empty=allow_empty)
     return table, dict(zip(positions, read, strict=True))
@@ -663,6 +628,8 @@ def load_table(
 
 def _unfolded(source: Any, schema: Schema) -> Any:
     """Turn a mapping of task to value into columns; a mapping of columns stays as it is."""
+    if len(schema.needed) != 2:
+        return source
     task, value = schema.needed
     if is_column(source) and hasattr(source, "index") and hasattr(source, "to_frame"):
         return {task: source.index, value: source}  # a Series of pandas
@@ -720,9 +687,7 @@ def open_tables(
             opened = source if is_packed(source) else open_source(source, None, SCHEMAS[what])
             found[what] = OpenTable(opened, {})
         if isinstance(opened, Opened) and opened.format is None and not opened.is_wide:
-            opened = _kept(opened)
-            found[what] = found[what]._replace(source=opened)
-            names[what] = opened.table().names
+            names[what] = opened.table.names
     special = found.get("responses")  # a tool's file, or a wide table
     if special is not None and ("responses" in names or not isinstance(special.source, Opened)):
         special = None

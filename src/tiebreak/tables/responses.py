@@ -15,9 +15,10 @@ other way round may judge differently.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from tiebreak.tables.columns import (
     squashed,
 )
 from tiebreak.tables.options import ReadingOptions
+from tiebreak.tables.source import Place
 from tiebreak.tables.table import Columns, Table, like, stripped
 
 IDS = ("task", "worker", "label")
@@ -68,13 +70,23 @@ TIMES = frozenset(
 SORTS_AS_TIME = r"^([0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]{10}|[0-9]{13})$"
 
 
-def read_table(
-    table: Table, options: ReadingOptions, *, is_own: bool = False
-) -> tuple[Responses, dict[str, str]]:
-    """Read responses of a long table; return them, and which column was read as what.
+class Long(NamedTuple):
+    """A table with a row per response, how it is read on, and what else was in the file.
 
-    `is_own`: a format has made the table, so that its columns and orders are known.
+    `is_own`: its columns are known to be task, worker, label, as a format or a wide table was read.
     """
+
+    table: Table
+    options: ReadingOptions
+    is_own: bool = True
+    gold: Mapping[Hashable, Hashable] = MappingProxyType({})
+    form: str | None = None  # what people call the format of the tool
+    sequences: dict[str, list[Any]] | None = None  # columns, where answers are tags of tokens
+
+
+def read_table(long: Long) -> tuple[Responses, dict[str, str]]:
+    """Read responses of a long table; return them, and which column was read as what."""
+    table, options, is_own = long[:3]
     made, names = response_table(table, options, is_own=is_own)
     if "weight" in names:
         note("weights-found", table=table.title, column=names["weight"])
@@ -94,9 +106,9 @@ def read_table(
     return responses, names
 
 
-def read_rows(table: Table, options: ReadingOptions, *, is_own: bool = False) -> dict[str, Column]:
+def read_rows(long: Long) -> dict[str, Column]:
     """Return every response, repeats and all, as columns by role."""
-    made, _ = response_table(table, options, is_own=is_own)
+    made, _ = response_table(long.table, long.options, is_own=long.is_own)
     return dict(zip(made.names, made.read(range(len(made.names))), strict=True))
 
 
@@ -390,15 +402,13 @@ def _swapped(orders: list[str], pair: tuple[Any, Any], *, is_place: bool) -> lis
 def _split_labels(table: Table, labels: Sequence[Any]) -> Table:
     """Make one yes/no task of each task and label; a cell of text may hold a JSON list."""
     from tiebreak.tables.formats.records import AnswerRows
-    from tiebreak.tables.source import RecordPlace
 
     rows = AnswerRows(table.title, "plain table", ReadingOptions(multi_label=True))
     others = [role for role in table.names if role != "label"]
     columns = table.read([table.names.index(role) for role in others])
     each = zip(*(column.to_pylist() for column in columns), strict=True)
     for i, (values, marks) in enumerate(zip(each, labels, strict=True)):
-        file, at = table.source.origin(i)
-        place = RecordPlace(file or table.title, "row", at + 1)
+        place = Place(table.source, i)
         rows.add(place, label=_marks(marks), **dict(zip(others, values, strict=True)))
     return rows.finish().table
 

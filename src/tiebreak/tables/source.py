@@ -22,14 +22,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from tiebreak.errors import FileError, InputError, OptionError, note
 from tiebreak.tables import messages  # noqa: F401 - registers what errors and notes say
-from tiebreak.wording import counted
+from tiebreak.wording import Source, counted
 
 STANDARD_INPUT = "standard input"
 SMALL = 16 << 20  # bytes kept for messages where a file cannot be read a second time
@@ -145,46 +145,53 @@ class TableFiles:
 # Where a row is
 
 
-class RecordPlace(NamedTuple):
-    """Where a row or record is, so that an error can name it."""
+class Place(NamedTuple):
+    """A row or record of a source; where it is in a file is found when an error asks for it."""
 
-    file: str
-    noun: str  # "record", "line" or "row"
-    number: int
+    source: Source
+    row: int  # from 0
 
     def __str__(self) -> str:
-        return f"{self.file}, {self.noun} {self.number:,}"
+        return self.source.where(self.row)
 
 
-class LineFinder:
-    """Finds the line of a row by reading the file again, as only an error asks for it.
+def numbered(name: str, noun: str) -> Source:
+    """Return a source whose rows are called by their number: record 1, record 2 …"""
+    return Source(name, partial(_numbered, name, noun))
+
+
+def _numbered(name: str, noun: str, row: int) -> str:
+    return f"{name}, {noun} {row + 1:,}"
+
+
+def line_finder(
+    content: Content, find: Callable[[memoryview, int], int | None], n_header: int
+) -> Callable[[int], str]:
+    """Return what finds the line of a row by reading the file again, as only an error asks for it.
 
     `find` returns the line of a row of some bytes; `n_header` lines come before the first row.
     """
-
-    def __init__(
-        self, content: Content, find: Callable[[memoryview, int], int | None], n_header: int
-    ) -> None:
-        self.name, _, self.path = content
-        self.find = find
-        self.n_header = n_header
-        # What cannot be read again, such as standard input, is kept where it is small.
-        is_kept = self.path is None and len(content.data) <= SMALL
-        self.data = bytes(content.data) if is_kept else b""
-
-    def __call__(self, row: int) -> RecordPlace:
-        """Return the line on which a row starts; the best guess where the file has changed."""
-        try:
-            data = memoryview(self.data) if self.path is None else read_content(self.path).data
-            line = self.find(data, row)
-        except (OSError, EOFError, InputError):
-            line = None
-        return RecordPlace(self.name, "line", line or row + 1 + self.n_header)
+    # What cannot be read again, such as standard input, is kept where it is small.
+    is_kept = content.path is None and len(content.data) <= SMALL
+    again = content.path or (bytes(content.data) if is_kept else b"")
+    return partial(_line_place, content.name, again, find, n_header)
 
 
-def record_place(file: str, row: int) -> RecordPlace:
-    """Return the place of a row that is a record, all of which are counted."""
-    return RecordPlace(file, "record", row + 1)
+def _line_place(
+    name: str,
+    again: Path | bytes,
+    find: Callable[[memoryview, int], int | None],
+    n_header: int,
+    row: int,
+) -> str:
+    """Return the line on which a row starts; the best guess where the file has changed."""
+    try:
+        line = find(
+            memoryview(again) if isinstance(again, bytes) else read_content(again).data, row
+        )
+    except (OSError, EOFError, InputError):
+        line = None
+    return f"{name}, line {line or row + 1 + n_header:,}"
 
 
 # What a name stands for

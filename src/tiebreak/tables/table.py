@@ -10,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tiebreak.data.ids import Column, Ids, is_arrow, is_missing, is_text
+from tiebreak.data.ids import INT32_MAX, Column, Ids, arrow, is_arrow, is_missing, is_text
 from tiebreak.errors import InputError, note
 from tiebreak.tables.source import NoRowsError
 from tiebreak.wording import NOWHERE, Source
 
-INT32_MAX = 2**31 - 1
 EXACT = 2.0**53  # below, floats hold every whole number
 MATRIX_VALUES = 20  # distinct whole numbers, at most, in each column of a matrix of labels
 Columns = Sequence[Column]  # Arrow arrays of equal length
@@ -81,18 +80,6 @@ class Table:
         to_list = getattr(column, "to_pylist", None) or getattr(column, "to_list", None)
         values = to_list() if to_list is not None else list(column)
         return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-
-    def with_classes(self, names: list[str]) -> Table:
-        """Return a table whose labels have these classes, in this order."""
-
-        def load(positions: Sequence[int]) -> Iterator[Columns]:
-            for columns in self.load(positions):
-                yield [
-                    in_order(column, names) if self.names[i] == "label" else column
-                    for i, column in zip(positions, columns, strict=True)
-                ]
-
-        return replace(self, load=load)
 
 
 def in_order(column: Any, order: list[str]) -> Any:
@@ -175,7 +162,7 @@ def is_frame(source: Any) -> bool:
 
 def is_column(value: object) -> bool:
     """Return whether a value is a whole column rather than one label."""
-    if isinstance(value, list | np.ndarray | range) or hasattr(value, "__arrow_c_stream__"):
+    if isinstance(value, list | np.ndarray | range | Ids) or hasattr(value, "__arrow_c_stream__"):
         return True
     return is_arrow(value) or type(value).__module__.partition(".")[0] == "pandas"
 
@@ -237,8 +224,6 @@ def to_arrow(name: str, column: Any, source: Source = NOWHERE) -> Column:
     """
     import pyarrow as pa
 
-    if isinstance(column, Ids):
-        column = column.values
     kind = type(column).__module__.partition(".")[0]
     if kind == "polars" and str(column.dtype) != "Object":
         import polars as pl
@@ -247,11 +232,16 @@ def to_arrow(name: str, column: Any, source: Source = NOWHERE) -> Column:
         column = column.to_arrow(compat_level=pl.CompatLevel.oldest())
     elif kind not in ("pandas", "polars") and hasattr(column, "__arrow_c_stream__"):
         column = pa.chunked_array(column)
-    if not is_arrow(column):
-        column = _from_values(name, column, source)
-    column = plain(column)
-    refuse_lists(name, column, source)
-    return column
+    is_one = isinstance(column, str | bytes) or not hasattr(column, "__iter__")
+    if is_one or getattr(column, "ndim", 1) != 1:
+        raise InputError("no-column", column=name, value=column)
+    try:
+        made = plain(arrow(column))
+    except InputError as refused:
+        why: dict[str, Any] = refused.fields
+        raise _unfit(name, source, is_frame=hasattr(column, "dtype"), **why) from None
+    refuse_lists(name, made, source)
+    return made
 
 
 def refuse_lists(name: str, column: Column, source: Source, n_before: int = 0) -> None:
@@ -263,66 +253,32 @@ def refuse_lists(name: str, column: Column, source: Source, n_before: int = 0) -
         raise InputError("no-id", column=name, value=value, where=source.where(n_before + row))
 
 
-def _from_values(name: str, column: Any, source: Source) -> Column:
-    """Make an Arrow array of Python values, of NumPy's or of pandas'."""
-    import pyarrow as pa
-
-    is_one = isinstance(column, str | bytes) or not hasattr(column, "__iter__")
-    if is_one or getattr(column, "ndim", 1) != 1:
-        raise InputError("no-column", column=name, value=column)
-    unfit = (pa.ArrowException, OverflowError, TypeError, ValueError, UnicodeEncodeError)
-    is_array = type(column).__module__.partition(".")[0] in ("numpy", "pandas")
-    try:
-        return pa.array(column if is_array else list(column), from_pandas=True)
-    except unfit:
-        pass  # values that are nothing in some library's way, or of several types
-    values = [None if _is_nothing(value) else value for value in column]
-    try:
-        return pa.array(values)
-    except unfit as error:
-        raise _unfit(name, values, source, error, is_frame=hasattr(column, "dtype")) from None
-
-
 def _unfit(
-    name: str, values: list[Any], source: Source, error: Exception, *, is_frame: bool
+    name: str, source: Source, *, ids: list[Any], reason: object, is_frame: bool
 ) -> InputError:
     """Say which values of a column Arrow cannot hold together."""
-    if isinstance(error, UnicodeEncodeError):
-        return half_character(error)
+    if isinstance(reason, UnicodeEncodeError):
+        return half_character(reason)
     first: dict[type, int] = {}
-    for row, value in enumerate(values):
+    for row, value in enumerate(ids):
+        if isinstance(value, list | tuple | dict | set | np.ndarray):
+            return InputError("no-id", column=name, value=value, where=source.where(row))
         if not is_missing(value):
             first.setdefault(type(value), row)
-        if isinstance(value, list | tuple | dict | set):
-            return InputError("no-id", column=name, value=value, where=source.where(row))
     if len(first) < 2:
         row = next(iter(first.values()), 0)
-        return InputError("unfit-values", column=name, value=values[row], reason=error)
+        return InputError("unfit-values", column=name, value=ids[row], reason=reason)
     (kind, row), (other_kind, other_row) = list(first.items())[:2]
-    return InputError(
-        "mixed-types",
-        column=name,
-        where=source.where(row),
-        value=values[row],
-        type=kind.__name__,
-        other_where=source.where(other_row),
-        other=values[other_row],
-        other_type=other_kind.__name__,
-        is_frame=is_frame,
-    )
+    one = {"where": source.where(row), "value": ids[row], "type": kind.__name__}
+    other = {"other": ids[other_row], "other_type": other_kind.__name__}
+    other["other_where"] = source.where(other_row)
+    return InputError("mixed-types", column=name, is_frame=is_frame, **one, **other)
 
 
 def half_character(error: UnicodeEncodeError) -> InputError:
     """Describe text that UTF-8 cannot hold."""
     text = error.object[max(0, error.start - 30) : error.start + 30]
     return InputError("half-character", text=text)
-
-
-def _is_nothing(value: Any) -> bool:
-    """Return whether a value is None, pandas' NA, or some library's NaN."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def plain(column: Any) -> Column:
@@ -335,7 +291,7 @@ def plain(column: Any) -> Column:
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        column = _one_chunk(column)
+        column = arrow(column)
         values = plain(column.dictionary)
         if kind.ordered:
             codes = column.indices.cast(pa.int32())
@@ -348,7 +304,7 @@ def plain(column: Any) -> Column:
     if isinstance(kind, pa.BaseExtensionType):
         texts = [None if value is None else str(value) for value in column.to_pylist()]
         return pa.array(texts, pa.string())
-    column = _one_chunk(_sortable(column))
+    column = arrow(_sortable(column))
     if pa.types.is_floating(column.type):
         return _whole(pc.if_else(pc.is_nan(column), None, column))
     if is_text(column.type):
@@ -399,16 +355,6 @@ def _sortable(column: Any) -> Any:
         return column.cast(kind)
     except pa.ArrowNotImplementedError:  # string views, before pyarrow 18
         return pa.array(column.to_pylist(), kind)
-
-
-def _one_chunk(column: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(column, pa.Array):
-        return column
-    if pa.types.is_string(column.type) and column.nbytes > INT32_MAX:
-        column = column.cast(pa.large_string())
-    return column.combine_chunks()
 
 
 # Frames

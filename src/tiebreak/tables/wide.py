@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tiebreak.data.ids import Column
 from tiebreak.errors import InputError, note
 from tiebreak.tables.columns import LABEL, TASK, WORKER, positions_for
 from tiebreak.tables.table import Table, arrays
@@ -21,7 +22,6 @@ from tiebreak.wording import Source
 
 MOST_CLASSES = 50  # of a table that is taken to be wide without being asked
 FEW_ROWS = 10  # below, as many classes as rows say nothing
-Workers = Mapping[str, list[Any]]  # what each worker answered, None where nothing
 
 
 def has_gaps(source: Any) -> bool:
@@ -45,22 +45,20 @@ def to_long(
 
     `chosen` are the columns of workers; None: all others are.
     """
-    position = _task_position(table, columns)
-    names = _workers_beside(table, position)
+    position, names = _tasks_and_workers(table, columns)
     if not names:
         raise InputError("wide-without-workers", table=table.title)
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise InputError(
-            "columns-alike", table=table.title, column=twice[0], n=names.count(twice[0])
-        )
+        n = names.count(twice[0])
+        raise InputError("columns-alike", table=table.title, column=twice[0], n=n)
     for name in chosen or ():
         if name not in names:
             raise _no_column(table, name, "worker")
     workers = _read(table, chosen or names)
     if chosen is None:
         shared = _sharing(workers)
-        empty = [name for name in names if not any(map(_is_given, workers[name]))]
+        empty = [name for name in names if workers[name].null_count == len(workers[name])]
         alone = [name for name in names if name not in (*shared, *empty)]
         if alone and len(shared) >= 2:
             note("wide-strangers", table=table.title, alone=alone, others=[*shared, *empty])
@@ -79,8 +77,7 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> Table | None:
         return None
     if "task" not in columns and len(positions_for(table, TASK)) != 1:
         return None
-    position = _task_position(table, columns)
-    names = _workers_beside(table, position)
+    position, names = _tasks_and_workers(table, columns)
     if len(set(names)) < len(names):
         return None
     try:
@@ -88,24 +85,26 @@ def found_wide(table: Table, columns: Mapping[str, object]) -> Table | None:
     except InputError:  # lists in a column, and the like
         return None
     shared = _sharing(workers)
-    classes = {value for name in shared for value in workers[name] if _is_given(value)}
+    classes = set().union(*shared.values())
     n_rows = len(workers[names[0]])
     if len(shared) < 2 or len(classes) > MOST_CLASSES or len(classes) >= n_rows > FEW_ROWS:
         return None
     alone = [name for name in names if name not in shared]
-    note("wide-found", table=table.title, workers=shared, alone=alone)
+    note("wide-found", table=table.title, workers=list(shared), alone=alone)
     return _melted(table, position, {name: workers[name] for name in shared})
 
 
-def _task_position(table: Table, columns: Mapping[str, object]) -> int | None:
-    """Return which column holds the task; None where rows are numbered instead."""
+def _tasks_and_workers(table: Table, columns: Mapping[str, object]) -> tuple[int | None, list[str]]:
+    """Return which column holds the task, None where rows are numbered instead, and all others."""
     wanted = columns.get("task")
+    if wanted is not None and str(wanted) not in table.names:
+        raise _no_column(table, str(wanted), "task")
+    position: int | None = 0 if table.has_header else None
     if wanted is not None:
-        if str(wanted) not in table.names:
-            raise _no_column(table, str(wanted), "task")
-        return table.names.index(str(wanted))
-    found = positions_for(table, TASK)
-    return found[0] if found else 0 if table.has_header else None
+        position = table.names.index(str(wanted))
+    elif found := positions_for(table, TASK):
+        position = found[0]
+    return position, [name for i, name in enumerate(table.names) if i != position]
 
 
 def _no_column(table: Table, name: str, role: str) -> InputError:
@@ -113,47 +112,35 @@ def _no_column(table: Table, name: str, role: str) -> InputError:
     return InputError("no-such-column", **fields, meant=None)
 
 
-def _workers_beside(table: Table, position: int | None) -> list[str]:
-    return [name for i, name in enumerate(table.names) if i != position]
-
-
-def _read(table: Table, names: Sequence[str]) -> Workers:
+def _read(table: Table, names: Sequence[str]) -> dict[str, Column]:
     columns = table.read([table.names.index(name) for name in names])
-    return {name: column.to_pylist() for name, column in zip(names, columns, strict=True)}
+    return dict(zip(names, columns, strict=True))
 
 
-def _sharing(workers: Workers) -> list[str]:
-    """Return the columns with a value that another has: texts and dates are no workers."""
-    values = {name: set(filter(_is_given, column)) for name, column in workers.items()}
+def _sharing(workers: Mapping[str, Column]) -> dict[str, set[Any]]:
+    """Return the values of columns that share one with another: texts and dates are no workers."""
+    values = {name: {*column.unique().to_pylist()} - {None} for name, column in workers.items()}
     n_columns = Counter(value for given in values.values() for value in given)
-    return [name for name, given in values.items() if any(n_columns[v] > 1 for v in given)]
+    return {name: given for name, given in values.items() if any(n_columns[v] > 1 for v in given)}
 
 
-def _melted(table: Table, position: int | None, workers: Workers) -> Table:
-    name = table.title
+def _melted(table: Table, position: int | None, workers: Mapping[str, Column]) -> Table:
+    name, names = table.title, list(workers)
+    row, who = np.nonzero(np.stack([column.is_valid() for column in workers.values()], axis=1))
     n_rows = len(next(iter(workers.values())))
     tasks = range(n_rows) if position is None else table.read([position])[0].to_pylist()
     n_repeated = n_rows - len(set(tasks))
     if n_repeated:
         raise InputError("wide-task-twice", table=name, n=n_repeated)
-    rows = [
-        (i, worker, values[i])
-        for i in range(n_rows)
-        for worker, values in workers.items()
-        if _is_given(values[i])
-    ]
-    n_cells = n_rows * len(workers)
-    note("wide-read", table=name, n_cells=n_cells, n_workers=len(workers), n_kept=len(rows))
-    n_idle = n_rows - len({i for i, _, _ in rows})
+    n_cells = n_rows * len(names)
+    note("wide-read", table=name, n_cells=n_cells, n_workers=len(names), n_kept=len(row))
+    n_idle = n_rows - len(np.unique(row))
     if n_idle:
         note("wide-idle-tasks", table=name, n=n_idle)
+    answers = [column.to_pylist() for column in workers.values()]
     columns = {
-        "task": [tasks[i] for i, _, _ in rows],
-        "worker": [worker for _, worker, _ in rows],
-        "label": [label for _, _, label in rows],
+        "task": [tasks[i] for i in row],
+        "worker": [names[j] for j in who],
+        "label": [answers[j][i] for i, j in zip(row, who, strict=True)],
     }
-    return arrays(columns, Source(name, lambda row: table.source.where(rows[row][0])))
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None and value == value
+    return arrays(columns, Source(name, lambda at: table.source.where(int(row[at]))))

@@ -207,7 +207,9 @@ def test_two_known_labels_of_a_task_that_differ(data: Path, tmp_path: Path) -> N
     text = (data / "toloka.tsv").read_text().replace("pos\tpos", "pos\tneg", 1)
     path = tmp_path / "toloka.tsv"
     path.write_text(text)
-    assert "task 't4' is known to be 'pos' here and 'neg' in line" in _refused(path)
+    said = _refused(path)
+    assert "task 't4' is known to be 'pos' here and 'neg' in" in said
+    assert "line 14" in said
 
 
 def test_lists_of_unequal_length(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from commands import tiebreak
@@ -319,7 +320,8 @@ def test_no_format_has_files_of_our_own_columns_alone(form: formats.Format) -> N
     own = sorted(reading.OWN_COLUMNS)
     for n in range(1, len(own) + 1):
         for names in itertools.combinations(own, n):
-            assert not form.looks_like(plain.Head("delimited", names, {}))
+            opened = plain.Opened("r.csv", Mock(), "delimited", names)
+            assert not form.looks_like(opened)
 
 
 @pytest.mark.parametrize(

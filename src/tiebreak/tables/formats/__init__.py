@@ -12,10 +12,11 @@ from typing import Any
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.formats import annotation, judges, lists
 from tiebreak.tables.formats.judges import LABEL_IN_TEXT
-from tiebreak.tables.formats.records import AnswerRows, Entries, Entry, Format, Imported
+from tiebreak.tables.formats.records import AnswerRows, Entries, Entry, Format
 from tiebreak.tables.formats.spans import SpanAnswers
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import KeepText, Opened, open_source
+from tiebreak.tables.responses import Long
 from tiebreak.tables.source import FORMATS as PLAIN
 
 __all__ = ["FORMATS", "Format", "find", "read_format", "read_marked", "read_texts", "records_of"]
@@ -26,27 +27,25 @@ FORMATS: tuple[Format, ...] = (*annotation.FORMATS, *judges.FORMATS, *lists.FORM
 def find(source: Any, asked: str | None = None) -> Opened:
     """Open a source and find its format; a plain table has none."""
     opened = open_source(source, asked if asked is not None and asked.lower() in PLAIN else None)
-    return opened._replace(format=format_of(opened, asked))
+    opened.format = format_of(opened, asked)
+    return opened
 
 
 def format_of(file: Opened, asked: str | None) -> Format | None:
     """Return the format of a file, as asked for or recognised; None for a plain table."""
     if asked is None:
-        head = file.head
-        return None if head is None else next((f for f in FORMATS if f.looks_like(head)), None)
+        return next((f for f in FORMATS if file.container and f.looks_like(file)), None)
     if asked.lower() in PLAIN:
         return None
     for known in FORMATS:
         if asked.lower() == known.name:
-            if file.head is None:
+            if not file.container:
                 raise InputError("no-records-of-format", file=file.name, format=asked)
             return known
     raise OptionError.unknown("format", asked, (*PLAIN, "wide", *(form.name for form in FORMATS)))
 
 
-def read_format(
-    found: Opened, options: ReadingOptions, keep_text: KeepText | None = None
-) -> Imported:
+def read_format(found: Opened, options: ReadingOptions, keep_text: KeepText | None = None) -> Long:
     """Read the answers of a tool's file, or of several as if they were one."""
     rows = AnswerRows(found.name, "", options, keep_text)
     titles: dict[str, None] = {}
@@ -57,10 +56,7 @@ def read_format(
         rows.title = " and ".join(titles)
         form.read(records, rows)
         names |= dict.fromkeys(each.classes.get(rows.question or "", ()))
-    imported = rows.finish()
-    if names and not options.multi_label:
-        imported = imported._replace(table=imported.table.with_classes(list(names)))
-    return imported
+    return rows.finish(list(names))
 
 
 def read_texts(source: Any, asked: str | None = None) -> dict[Hashable, str] | None:

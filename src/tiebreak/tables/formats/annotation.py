@@ -28,8 +28,8 @@ from tiebreak.tables.formats.records import (
     with_keys,
 )
 from tiebreak.tables.formats.spans import MOST_UNMATCHED, Marked, Span, aligned, as_bio
-from tiebreak.tables.plain import MEMBER, Head, Record
-from tiebreak.tables.source import CONLL, RecordPlace
+from tiebreak.tables.plain import MEMBER, Opened, Record
+from tiebreak.tables.source import CONLL, Place
 
 # Label Studio: tasks with `annotations`, each by one person, and `predictions`, each by one model.
 
@@ -41,9 +41,9 @@ STUDIO_COLUMNS = {
 PREVIEW = 1000  # rows of JSON_MIN or CSV by which the columns of answers are found
 
 
-def _is_label_studio(head: Head) -> bool:
-    has_tasks = head.has("annotations", "data") or head.has("completions", "data")
-    return head.container in ("json", "document") and has_tasks
+def _is_label_studio(file: Opened) -> bool:
+    has_tasks = file.has("annotations", "data") or file.has("completions", "data")
+    return file.container in ("json", "document") and has_tasks
 
 
 def annotations_of(task: Entry) -> Iterator[Entry]:
@@ -264,7 +264,7 @@ def _are_spans(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(x, Mapping) and "start" in x for x in value)
 
 
-def _spans_in(values: list[Any], at: RecordPlace, begin: str, end: str) -> list[Span]:
+def _spans_in(values: list[Any], at: Place, begin: str, end: str) -> list[Span]:
     """Read spans that are objects with these keys, and a label."""
     entries = [Entry(at, value) for value in values]
     return [(e.need(begin, int), e.need(end, int), str(e.need("label", *ID))) for e in entries]
@@ -347,16 +347,16 @@ def _read_prodigy(records: Entries, rows: AnswerRows) -> None:
 WITHOUT_USERS = "all"  # the file of a project in which people share their labels
 
 
-def _is_doccano(head: Head) -> bool:
-    has_answers = head.has("label") or head.has("entities")
-    return head.has("id") and has_answers and (head.container == "zip" or "Comments" in head.keys)
+def _is_doccano(file: Opened) -> bool:
+    has_answers = file.has("label") or file.has("entities")
+    return file.has("id") and has_answers and (file.container == "zip" or "Comments" in file.keys)
 
 
 def _read_doccano(records: Entries, rows: AnswerRows) -> None:
     for record in records():
         worker = record.values.get(MEMBER)
         if worker in (None, WITHOUT_USERS):
-            raise InputError("doccano-without-users", file=record.at.file)
+            raise InputError("doccano-without-users", file=record.at.source.name)
         task = record.need("id", *ID)
         text = record.values.get("text") or record.values.get("data")
         if "entities" in record.values:
@@ -426,8 +426,8 @@ TRUTHS = {"true": True, "false": False}
 NUMBERED = re.compile(r"(?P<base>.*?\D)_?(?P<item>\d+)")
 
 
-def _is_mturk(head: Head) -> bool:
-    return head.has("HITId", "WorkerId") and any(key.startswith(ANSWER) for key in head.keys)
+def _is_mturk(file: Opened) -> bool:
+    return file.has("HITId", "WorkerId") and any(key.startswith(ANSWER) for key in file.keys)
 
 
 def _read_mturk(records: Entries, rows: AnswerRows) -> None:
@@ -457,7 +457,7 @@ def _read_mturk(records: Entries, rows: AnswerRows) -> None:
                 rows.add_text(task, inputs.get(item))
 
 
-def _mturk_answers(at: RecordPlace, row: Record) -> dict[str, Any]:
+def _mturk_answers(at: Place, row: Record) -> dict[str, Any]:
     """Return what was filled in, by field: a text, or the list of options that were marked."""
     if row.get(TASK_ANSWERS):
         try:
@@ -504,7 +504,7 @@ TAG = re.compile(r"O|[BIESLU]-.+")
 
 def _read_conll(records: Entries, rows: AnswerRows) -> None:
     sentences = [(entry.at, entry.values["lines"]) for entry in records()]
-    file = sentences[0][0].file if sentences else ""
+    file = sentences[0][0].source.name if sentences else ""
     names: list[str] = []
     if sentences and not any(map(TAG.fullmatch, sentences[0][1][0][1:])):
         names = sentences[0][1].pop(0)  # a header: a name above each column
@@ -534,7 +534,7 @@ def _add_sentences(
     rows: AnswerRows,
     file: str,
     worker: str,
-    sentences: list[tuple[RecordPlace, Any]],
+    sentences: list[tuple[Place, Any]],
     tags: list[list[str]],
 ) -> None:
     """Take the tags of one worker, by the tokens of the first worker who has the sentence."""
@@ -556,7 +556,7 @@ def _add_sentences(
 
 
 FORMATS = (
-    Format("conll", "CoNLL", lambda head: head.container == CONLL, _read_conll),
+    Format("conll", "CoNLL", lambda file: file.container == CONLL, _read_conll),
     Format("label-studio", "Label Studio", _is_label_studio, _read_label_studio),
     Format(
         "label-studio-min",
@@ -576,7 +576,7 @@ FORMATS = (
     Format(
         "prodigy",
         "Prodigy",
-        lambda head: "answer" in head.keys and bool({"_task_hash", "_input_hash"} & {*head.keys}),
+        lambda file: "answer" in file.keys and bool({"_task_hash", "_input_hash"} & {*file.keys}),
         _read_prodigy,
     ),
     # The task may be an Input.* column, where one item is in several HITs.
@@ -584,7 +584,7 @@ FORMATS = (
     Format(
         "toloka",
         "Toloka assignments",
-        lambda head: any(key.startswith("OUTPUT:") for key in head.keys),
+        lambda file: any(key.startswith("OUTPUT:") for key in file.keys),
         _read_toloka,
     ),
     Format("doccano", "doccano", _is_doccano, _read_doccano),

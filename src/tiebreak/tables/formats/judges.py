@@ -23,7 +23,7 @@ from tiebreak.tables.formats.records import (
     first_text,
 )
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Head
+from tiebreak.tables.plain import Opened
 
 LABEL_IN_TEXT = "label in text"  # what a format says that has labels inside of texts
 
@@ -33,8 +33,8 @@ SHORT = 60  # characters; a longer answer is prose, not a label
 UNREADABLE = object()
 
 
-def _is_batch(head: Head) -> bool:
-    return "custom_id" in head.keys and bool({"response", "result"} & {*head.keys})
+def _is_batch(file: Opened) -> bool:
+    return "custom_id" in file.keys and bool({"response", "result"} & {*file.keys})
 
 
 def _read_batch(records: Entries, rows: AnswerRows) -> None:
@@ -182,13 +182,13 @@ class Game(NamedTuple):
     worker: str | None
 
 
-def _is_pairs(head: Head) -> bool:
-    models = head.has("model_a", "model_b") or head.has("model_1", "model_2")
-    return models and ("winner" in head.keys or "g1_winner" in head.keys)
+def _is_pairs(file: Opened) -> bool:
+    models = file.has("model_a", "model_b") or file.has("model_1", "model_2")
+    return models and ("winner" in file.keys or "g1_winner" in file.keys)
 
 
-def _is_arena_hard(head: Head) -> bool:
-    return head.has("model", "judge", "games")
+def _is_arena_hard(file: Opened) -> bool:
+    return file.has("model", "judge", "games")
 
 
 def _mt_bench_games(record: Entry, options: ReadingOptions) -> Iterator[Game]:
@@ -271,9 +271,9 @@ def _read_pairs(records: Entries, rows: AnswerRows, games_of: GamesOf) -> None:
 # something else, such as a length, and is a question of its own.
 
 
-def _is_inspect(head: Head) -> bool:
-    is_log = head.has("samples", "eval") and isinstance(head.record.get("samples"), list)
-    return is_log or head.has("id", "epoch", "scores")
+def _is_inspect(file: Opened) -> bool:
+    is_log = file.has("samples", "eval") and isinstance(file.first.get("samples"), list)
+    return is_log or file.has("id", "epoch", "scores")
 
 
 def _read_inspect(records: Entries, rows: AnswerRows) -> None:
@@ -324,8 +324,8 @@ def _samples(records: Entries, key: str) -> Iterator[Entry]:
         elif record.values.get(key) is None:
             yield record
             continue
-        for number, sample in enumerate(record.entries(key), start=1):
-            yield sample._replace(at=record.at._replace(number=number))
+        for number, sample in enumerate(record.entries(key)):
+            yield sample._replace(at=record.at._replace(row=number))
 
 
 # promptfoo: results with `gradingResult`. A test has several assertions, and passes where promptfoo
@@ -336,11 +336,11 @@ def _samples(records: Entries, key: str) -> Iterator[Entry]:
 VERDICT = "verdict"  # the question whose answers are those of the tool
 
 
-def _is_promptfoo(head: Head) -> bool:
-    inner = head.record.get("results")
+def _is_promptfoo(file: Opened) -> bool:
+    inner = file.first.get("results")
     if isinstance(inner, Mapping):
         inner = inner.get("results")
-    first = inner[0] if isinstance(inner, list) and inner else head.record
+    first = inner[0] if isinstance(inner, list) and inner else file.first
     return isinstance(first, Mapping) and "gradingResult" in first
 
 
@@ -382,7 +382,7 @@ def _graded_output(result: Entry) -> str:
     """Name what was graded: the output of a provider for a prompt and a test."""
     test = result.get("testIdx", int)
     prompt = result.get("promptIdx", int) or 0
-    number = result.at.number if test is None else test
+    number = result.at.row + 1 if test is None else test
     return composed((f"test {number}", _provider(result) or "provider", f"prompt {prompt}"))
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from tiebreak.errors import InputError
 from tiebreak.tables.columns import LABEL, TASK, WORKER, Role, squashed
 from tiebreak.tables.formats.records import AnswerRows, Entries, Entry, Format, first_text
-from tiebreak.tables.plain import Head, Record
+from tiebreak.tables.plain import Opened, Record
 
 PLURALS = {"ies": "y", "es": "e", "s": ""}
 
 
-def _is_lists(head: Head) -> bool:
-    lists = _lists(head.record)
+def _is_lists(file: Opened) -> bool:
+    lists = _lists(file.first)
     return bool(_named(lists, WORKER)) and bool(_named(lists, LABEL))
 
 
@@ -58,7 +58,7 @@ def _task(record: Entry) -> str | int:
         for key, value in record.values.items():
             if squashed(key) in words and isinstance(value, str | int):
                 return value
-    return record.at.number
+    return record.at.row + 1
 
 
 FORMATS = (Format("list-columns", "table with lists", _is_lists, _read_lists),)

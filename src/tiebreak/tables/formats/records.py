@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
 from tiebreak.tables.formats.spans import Marked, Span, SpanAnswers
 from tiebreak.tables.options import ReadingOptions
-from tiebreak.tables.plain import Head, KeepText
-from tiebreak.tables.source import RecordPlace
-from tiebreak.tables.table import Table, arrays
+from tiebreak.tables.plain import KeepText, Opened
+from tiebreak.tables.responses import Long
+from tiebreak.tables.source import Place
+from tiebreak.tables.table import Table, arrays, in_order, to_arrow
 from tiebreak.wording import Source
 
 ID = (str, int)
@@ -34,13 +36,13 @@ MTURK_TIME = "%a %b %d %H:%M:%S %Z %Y"  # Thu Oct 09 07:30:20 UTC 2025
 class Entry(NamedTuple):
     """A record, or an object inside one, and the place to name where it is not as it should be."""
 
-    at: RecordPlace
+    at: Place
     values: Mapping[str, Any]
 
     def need(self, key: str, *kinds: type) -> Any:
         """Return a value that must be there and be of one of some types.
 
-        >>> Entry(RecordPlace("a.json", "record", 1), {"id": 7}).need("id", str, int)
+        >>> Entry(Place(Source("a.json"), 0), {"id": 7}).need("id", str, int)
         7
         """
         if key not in self.values:
@@ -90,28 +92,19 @@ class Format(NamedTuple):
 
     name: str
     title: str  # as a person would call it
-    looks_like: Callable[[Head], bool]
+    looks_like: Callable[[Opened], bool]
     read: Callable[[Entries, AnswerRows], None]
     can_choose: tuple[str, ...] = ()
 
 
-class Imported(NamedTuple):
-    """What a file of a tool holds: responses as a table, and the labels that it marks as true."""
-
-    table: Table
-    gold: dict[Hashable, Hashable]
-    form: str
-    sequences: dict[str, list[Any]] | None = None  # columns, where the answers are tags of tokens
-
-
-def with_keys(*keys: str) -> Callable[[Head], bool]:
+def with_keys(*keys: str) -> Callable[[Opened], bool]:
     """Recognise files whose records, or columns, have all these keys."""
-    return lambda head: head.has(*keys)
+    return lambda file: file.has(*keys)
 
 
-def with_ending(*endings: str) -> Callable[[Head], bool]:
+def with_ending(*endings: str) -> Callable[[Opened], bool]:
     """Recognise files with a key that ends in one of these ways."""
-    return lambda head: any(key.endswith(endings) for key in head.keys)
+    return lambda file: any(key.endswith(endings) for key in file.keys)
 
 
 def first_text(values: Mapping[str, Any]) -> str | None:
@@ -167,8 +160,8 @@ class AnswerRows:
         self.columns: dict[str, list[Any]] = {"task": [], "worker": [], "label": []}
         self.spans = SpanAnswers()
         self._keep_text = keep_text
-        self._places: list[RecordPlace] = []
-        self._known: dict[Hashable, tuple[Any, RecordPlace]] = {}
+        self._places: list[Place] = []
+        self._known: dict[Hashable, tuple[Any, Place]] = {}
         self._dropped: Counter[str] = Counter()
         self._other_questions: Counter[str] = Counter()
         self._same: dict[str, str] = {}
@@ -191,7 +184,7 @@ class AnswerRows:
         """Count an answer that is not used."""
         self._dropped[reason] += 1
 
-    def add(self, at: RecordPlace, task: Any, worker: Any, label: Any, **more: Any) -> None:
+    def add(self, at: Place, task: Any, worker: Any, label: Any, **more: Any) -> None:
         """Take one answer; a list of labels is one label, none, or a case for multi-label."""
         if worker is None or worker == "":
             raise InputError("no-worker", at=at)
@@ -205,20 +198,19 @@ class AnswerRows:
         for column, values in self.columns.items():
             values.append(answer.get(column))
 
-    def add_gold(self, at: RecordPlace, task: Any, label: Any) -> None:
+    def add_gold(self, at: Place, task: Any, label: Any) -> None:
         """Take a label that the file marks as true."""
         label = self._class_of(at, label)
         if label is None:
             return
         before, there = self._known.setdefault(task, (label, at))
         if before != label:
-            where = str(there) if there.file != at.file else f"{there.noun} {there.number:,}"
-            fields = {"at": at, "task": task, "label": label, "before": before, "where": where}
+            fields = {"at": at, "task": task, "label": label, "before": before, "where": there}
             raise InputError("known-twice", **fields)
 
     def add_spans(
         self,
-        at: RecordPlace,
+        at: Place,
         text_id: Any,
         worker: str,
         text: str | None,
@@ -241,8 +233,11 @@ class AnswerRows:
         if self._keep_text is not None and text and isinstance(text, str):
             self._keep_text(task, text)
 
-    def finish(self) -> Imported:
-        """Make a table; report how many answers were read, kept and dropped."""
+    def finish(self, classes: list[str] | None = None) -> Long:
+        """Make a table; report how many answers were read, kept and dropped.
+
+        `classes` are those that the file itself keeps, in their order.
+        """
         asked, questions = self.options.question, dict(self.questions)
         marked = self.spans.questions()
         has_labels = any(label is not None for label in self.columns["label"]) or self._known
@@ -275,11 +270,17 @@ class AnswerRows:
         if self.options.multi_label:
             gold = self._split_labels(gold)
         self._sort_by_time()
-        return Imported(
-            arrays(self.columns, Source(self.name, self._places.__getitem__)), gold, self.title
-        )
+        source = Source(self.name, self._places.__getitem__)
+        columns: dict[str, Any] = dict(self.columns)
+        if classes and not self.options.multi_label:
+            columns["label"] = in_order(to_arrow("label", columns["label"], source), classes)
+        return self._long(arrays(columns, source), gold)
 
-    def _of_spans(self, questions: list[str]) -> Imported:
+    def _long(self, table: Table, gold: dict[Hashable, Hashable], **more: Any) -> Long:
+        rest = replace(self.options, columns=None, order_column=None)
+        return Long(table, rest, True, gold, self.title, **more)
+
+    def _of_spans(self, questions: list[str]) -> Long:
         """Make a table of tokens: one tag of each annotator on each."""
         asked = self.options.question
         if asked is None and len(questions) > 1:
@@ -288,18 +289,20 @@ class AnswerRows:
             }
             raise InputError("several-questions", file=self.name, questions=counts)
         self.options.refuse(["multi_label"], self.name, "it marks spans")
-        made = self.spans.make_tokens(asked or questions[0], self.options.nested)
+        columns, places, sequences, gold = self.spans.make_tokens(
+            asked or questions[0], self.options.nested
+        )
         note(
             "spans-read",
             file=self.name,
             format=self.title,
             n_spans=sum(len(m.spans) for m in self.spans.marked if not m.is_known),
             n_texts=len(self.spans.texts),
-            n_tokens=len(made.sequences["task"]),
+            n_tokens=len(sequences["task"]),
             dropped=[f"{n:,} {reason}" for reason, n in self._dropped.items()],
         )
-        source = Source(self.name, made.places.__getitem__)
-        return Imported(arrays(made.columns, source), made.gold, self.title, made.sequences)
+        source = Source(self.name, places.__getitem__)
+        return self._long(arrays(columns, source), gold, sequences=sequences)
 
     def _refuse_empty(self, reasons: list[str]) -> None:
         if self._known:
@@ -311,7 +314,7 @@ class AnswerRows:
     def _once(self, value: Any) -> Any:
         return self._same.setdefault(value, value) if isinstance(value, str) else value
 
-    def _class_of(self, at: RecordPlace, label: Any) -> Any:
+    def _class_of(self, at: Place, label: Any) -> Any:
         is_list = isinstance(label, list | tuple)
         marks = label if is_list else () if label is None or label == "" else (label,)
         for mark in marks:

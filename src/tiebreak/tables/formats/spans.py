@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from tiebreak.errors import InputError, note
-from tiebreak.tables.source import RecordPlace
+from tiebreak.tables.source import Place
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 OUTSIDE = "O"
@@ -30,7 +30,7 @@ Ends = tuple[int, int]
 class Marked(NamedTuple):
     """The spans that somebody marked in a text."""
 
-    at: RecordPlace
+    at: Place
     text: Any  # the id of the text
     worker: str
     question: str | None  # None: of every question
@@ -39,13 +39,7 @@ class Marked(NamedTuple):
     tags: list[str | None] | None = None  # where the file has tags, by token; None: no answer
 
 
-class TokenTables(NamedTuple):
-    """The rows of all tokens: answers, what follows what, and labels that are known."""
-
-    columns: dict[str, list[Any]]
-    places: list[RecordPlace]
-    sequences: dict[str, list[Any]]
-    gold: dict[Hashable, Hashable]
+Columns = dict[str, list[Any]]
 
 
 class SpanAnswers:
@@ -69,10 +63,15 @@ class SpanAnswers:
         """Return the questions under which anything was marked."""
         return list(dict.fromkeys(m.question for m in self.marked if m.question is not None))
 
-    def make_tokens(self, question: str | None, nested: str | None) -> TokenTables:
-        """Make one answer of each annotator on each token."""
-        columns: dict[str, list[Any]] = {"task": [], "worker": [], "label": []}
-        places: list[RecordPlace] = []
+    def make_tokens(
+        self, question: str | None, nested: str | None
+    ) -> tuple[Columns, list[Place], Columns, dict[Hashable, Hashable]]:
+        """Make one answer of each annotator on each token.
+
+        Return the answers, their places, what follows what, and the labels that are known.
+        """
+        columns: Columns = {"task": [], "worker": [], "label": []}
+        places: list[Place] = []
         gold: dict[Hashable, Hashable] = {}
         found = [m for m in self.marked if m.question in (None, question) or question is None]
         ends = {each.text: self._tokens_of(each.text) for each in found}
@@ -103,7 +102,7 @@ class SpanAnswers:
             for i, (a, b) in enumerate(of_text)
         ]
         table = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        return TokenTables(columns, places, table, gold)
+        return columns, places, table, gold
 
     def _tokens_of(self, text: Any) -> list[Ends]:
         return self.tokens.get(text) or tokenised(self.texts[text])
