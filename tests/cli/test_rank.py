@@ -84,3 +84,35 @@ def test_wrong_input_ends_with_2(tmp_path: Path, rows: str, words: list[str], co
     assert done.exit_code == 2
     assert code_of(done) == code
     assert "Traceback" not in done.stderr
+
+
+def test_pairs_are_labelled_with_their_ranking_as_prior(pairs: Path, tmp_path: Path) -> None:
+    out, workers = tmp_path / "labels.csv", tmp_path / "workers.csv"
+    done = tiebreak("fuse", pairs, "--pairs", "-o", out, "--workers", workers, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["workers"], found["classes"]) == (5, 3)
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert len(rows) == found["tasks"]
+    assert all(row["task"].endswith(f"{row['model_a']} vs {row['model_b']}") for row in rows)
+    assert {row["label"] for row in rows} <= {"model_a", "model_b", "tie"}
+    gold = tmp_path / "gold.csv"
+    gold.write_text(f"task,label\n{rows[0]['task']},tie\n")
+    done = tiebreak("fuse", pairs, "--pairs", "--gold", gold)
+    assert next(csv.DictReader(done.stdout.splitlines()))["label"] == "tie"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--method", "ds"], "method-without-sequences"),
+        (["--scale", "1..5"], "option-without-pairs"),
+        (["--out-of-core"], "not-over-shards"),
+    ],
+)
+def test_what_pairs_cannot_be_labelled_with_ends_with_2(
+    pairs: Path, tmp_path: Path, words: list[str], code: str
+) -> None:
+    done = tiebreak("fuse", pairs, "--pairs", "-o", tmp_path / "out", *words)
+    assert done.exit_code == 2
+    assert code_of(done) == code

@@ -53,6 +53,9 @@ def fuse(
     method: options.ByMethod = None,
     columns: options.Columns = None,
     scale: options.Scale = None,
+    pairs: Annotated[
+        bool, options.flag("--pairs", "Responses say which of two items is better: see rank.")
+    ] = False,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
     workers: Annotated[Text, file("Write who confuses what here.")] = None,
@@ -83,17 +86,20 @@ def fuse(
     files = {"links": links, "gold": gold, "sequences": sequences, "features": features}
     files |= {"groups": groups, "rule": rule, "constraints": constraints}
     inputs = CommandInputs(responses, columns, given, scale, **files).of_features(feature_columns)
+    inputs.are_pairs = pairs
     require("--decide", by_scale, "--scale", inputs.scale)
     if by_scale and cost_matrix:
         raise OptionError("options-exclude", one="--decide", other="--cost-matrix")
     abstaining = inputs.take("abstain_rate")
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
-    needs_vb = over_shards or (bool(save) and keep == "counts")
+    needs_vb = over_shards or pairs or (bool(save) and keep == "counts")
     asked = method
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
     if links and method not in USES_LINKS:
         raise OptionError("method-without-links", method=method)
+    if pairs and method != "vb":
+        raise OptionError("method-without-sequences", method=method, what="--pairs")
     if features and method not in USES_FEATURES:
         raise OptionError("method-without-features", method=method)
     if over_shards or method == "gibbs":
@@ -111,7 +117,7 @@ def fuse(
 
         unused = {"--worker-summary": worker_summary, "--cost-matrix": cost_matrix, "--keep": keep}
         unused |= {"--sequences": sequences, "--features": features}
-        unused["--decide"] = by_scale
+        unused |= {"--decide": by_scale, "--pairs": "yes" if pairs else None}
         made = fuse_shards(
             estimator,
             inputs,
@@ -140,7 +146,7 @@ def fuse(
             has_options = estimator.get_params().get("sequence_options") is not None
             for name, is_given in (("--spans-out", spans_out), ("sequence_…", has_options)):
                 require(name, is_given, "--sequences", found.sequences is not None)
-            model = fit(method, estimator, found, force=force)
+            model = fit(method, estimator, found, force=force, pairs=pairs)
             decisions: Decisions | None = None
             costs = COSTS[by_scale] if by_scale else cost_matrix
             if costs or abstaining:
@@ -185,18 +191,20 @@ def choose_by_tables(
     return "vb", made.set_params(**chosen)
 
 
-def fit(method: options.Method, estimator: Estimator, inputs: Any, *, force: bool) -> Estimator:
+def fit(
+    method: options.Method, estimator: Estimator, inputs: Any, *, force: bool, pairs: bool = False
+) -> Estimator:
     """Fit an estimator to tables that were read, unless that would take too long."""
     from tiebreak.inference import door as checks
 
     if method == "gibbs" and is_terminal() and not is_quiet():
         estimator.set_params(progress=True)
     with checks.unchecked(force=force):
-        if method != "mv":
+        if method != "mv" and not pairs:
             worker_model = estimator.get_params().get("worker_model") or "confusion"
             checks.note_or_refuse(inputs.responses, worker_model, force=force)
         given = {"links": inputs.links, "gold": inputs.gold, "constraints": inputs.constraints}
-        more = {"sequences": inputs.sequences, "features": inputs.features}
+        more = {"sequences": inputs.sequences, "features": inputs.features, "pairs": pairs or None}
         more = {name: each for name, each in more.items() if each is not None}
         return estimator.fit(inputs.responses, **given, **more)
 
@@ -220,6 +228,10 @@ def write_labels(
         import pyarrow as pa
 
         columns["mean"] = pa.array(model.scale_.mean_answers(model.responses_), from_pandas=True)
+    if model.pairs_ is not None:
+        at = model.pairs_.tasks.codes(model.tasks_)
+        columns |= {"model_a": model.pairs_.items.take(model.pairs_.first[at])}
+        columns |= {"model_b": model.pairs_.items.take(model.pairs_.second[at])}
     tables.write_table(out, columns)
 
 
@@ -243,7 +255,10 @@ def write_beside(
 
 def summarise(method: str, model: Estimator) -> dict[str, Any]:
     """Collect what the summary says, under names that a program can read."""
-    crowd = model.responses_
+    crowd, pairs = model.responses_, model.pairs_
+    strongest = None
+    if pairs is not None and model.strengths_ is not None:
+        crowd, strongest = pairs.by_judge(crowd), pairs.items[int(model.strengths_.argmax())]
     stated = model.labels_.probability
     report = getattr(model, "link_report_", None)
     calibration = None if method == "auto" else model.calibration_
@@ -268,6 +283,7 @@ def summarise(method: str, model: Estimator) -> dict[str, Any]:
         "calibration": None if calibration is None else calibration._asdict(),
         "worker_model": getattr(model, "worker_model_", None),
         "features": summarise_features(model),
+        "strongest": strongest,
         "members": [each._asdict() for each in getattr(model, "members_", ())],
         "from_vote": summarise_vote(model),
         "ran_on": model.ran_on_,
@@ -420,6 +436,8 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
     if n["link_components"] and n["link_components"]["large"]:
         n_large = counted(n["link_components"]["large"], "component")
         lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
+    if n["strongest"] is not None:
+        lines.append(f"prior: a ranking of the items, {n['strongest']} first")
     if n["features"] is not None:
         lines.append(say_features(**n["features"]))
     lines.append(

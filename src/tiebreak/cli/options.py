@@ -208,6 +208,9 @@ class OptionValues:
         return taken
 
 
+OF_PAIRS = ("format", "repeats", "baseline")  # what --set says of reading verdicts
+
+
 class CommandInputs(OptionValues):
     """The tables that a command reads: files by what they hold, how they are read, and --set."""
 
@@ -232,6 +235,7 @@ class CommandInputs(OptionValues):
         self.of_reading = tuple(self.known)
         self.files = {**files, "tasks": self.reading.pop("tasks", None)}
         self.feature_columns: list[str] | None = None
+        self.are_pairs = False  # whether responses are verdicts on pairs of items
         self.rule = self.files.pop("rule", None)
         self.none = self.take("none") if "groups" in files else {}
         require("--set none", self.none, "--groups or --constraints", self.has_constraints)
@@ -294,11 +298,18 @@ class CommandInputs(OptionValues):
         options = dict(self.reading)
         sampling = options.pop("sampling", None)
         others = {k: each for k, each in self.files.items() if k not in ("groups", "constraints")}
-        sources = {"responses": self.source if self.responses else None, **others}
+        has_table = bool(self.responses) and not self.are_pairs
+        sources = {"responses": self.source if has_table else None, **others}
         array = None  # features without the names of tasks
         if str(sources.get("features")).endswith(".npy"):
             array = sources.pop("features")
-        opened = tables.open_tables(sources, self.columns, **options)
+        verdicts, columns = None, dict(self.columns or {})
+        if self.are_pairs:
+            from tiebreak.tables.pairs import read_pairs
+
+            own = {name: options.pop(name) for name in OF_PAIRS if name in options}
+            verdicts, columns = read_pairs(self.source, columns=columns, **own), {}
+        opened = tables.open_tables(sources, columns, **options)
 
         def read(what: str, reader: Callable[..., Any], **more: Any) -> Any:
             try:
@@ -315,7 +326,7 @@ class CommandInputs(OptionValues):
             features = tables.read_features(array, tasks=tasks)
         found = SimpleNamespace(
             features=features,
-            responses=None if export is None else export.responses,
+            responses=verdicts if export is None else export.responses,
             columns=None if export is None else export.columns,
             form=None if export is None else export.form,
             links=read("links", tables.read_links, sampling=sampling),
@@ -448,7 +459,7 @@ FLAGS = {
         for name in (
             *("gold", "links", "texts", "columns", "kinds", "save", "sequences", "scale", "keep"),
             *("constraints", "groups", "rule", "wait", "again", "force", "selection", "accepts"),
-            *("truth", "probabilities", "features", "feature_columns", "cost_matrix"),
+            *("truth", "probabilities", "features", "feature_columns", "cost_matrix", "pairs"),
         )
     },
     "systems": "--by",

@@ -8,11 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.options import OptionValues, Text, file, option, require, split_pairs
+from tiebreak.cli.options import OF_PAIRS, OptionValues, Text, file, option, require, split_pairs
 from tiebreak.cli.output import STANDARD, print_json, say, stages, wrote
 from tiebreak.errors import OptionError
-
-OF_READING = ("format", "repeats", "baseline")
 
 
 def rank(
@@ -34,7 +32,7 @@ def rank(
     of each side fixed; --set judges=no, prompts=no, sharpness, together and level=0.95 are others.
     """
     values = OptionValues(given)
-    reading = values.take(*OF_READING)
+    reading = values.take(*OF_PAIRS)
     to_stdout = out == STANDARD
     require("--next", next_, "-o FILE, as the pairs are printed", not to_stdout)
     if as_json and (to_stdout or next_):

@@ -124,6 +124,7 @@ MESSAGES: dict[str, Message] = {
     "bad-id": "A {role} cannot be used as an id: {reason}.",
     # responses
     "bad-start": "start must have one entry more than there are tasks, {n_tasks:,}; got {n:,}.",
+    "pairs-without-workers": "To label pairs one must know who said what: a column 'worker'.",
     "unequal-responses": "task, worker and label must be equally long; got {lengths}.",
     "unequal-weights": "There are {n_responses:,} responses, but {n:,} weights.",
     "bad-weight": "Weights of responses must be above 0 and finite; got {weight}.",

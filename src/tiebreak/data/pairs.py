@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tiebreak.data.ids import Ids
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+import numpy as np
+
+from tiebreak.data.ids import Ids, composed
+from tiebreak.data.responses import Responses
+from tiebreak.errors import InputError
+from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 
 FIRST, SECOND, TIE = 0, 1, 2
 VERDICTS = ("first", "second", "tie")
+CLASSES = ("model_a", "model_b", "tie")  # of a task: the better one of its two items, by name
 WORDS = {  # verdicts in words: what was shown first, second, neither; None: no answer
     **dict.fromkeys(
         ("a", "model_a", "model_1", "[[a]]", "assistant a", "first", "left", "1"), FIRST
@@ -58,3 +63,76 @@ class PairVerdicts:
         parts = ("first", "second", "verdict", "worker", "prompt", "weight", "sides")
         given = {name: getattr(self, name) for name in parts}
         return replace(self, **{k: each[rows] for k, each in given.items() if each is not None})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTasks:
+    """Tasks whose classes say which of two items is better, and who saw the items in which order.
+
+    Truth is about the items by name, answers depend on what was shown first. So a judge who saw the
+    items of some tasks the other way round is two workers, with one confusion matrix between them
+    that is mirrored for the second one.
+    """
+
+    tasks: Ids
+    first: Codes  # (n_tasks,) the item that comes first by name: class `model_a`
+    second: Codes
+    items: Ids
+    workers: Ids
+    judge: Codes  # (n_workers,)
+    is_turned: Mask  # (n_workers,) sees the second item first
+    judges: Ids
+
+    def seats(self, workers: Ids) -> tuple[Codes, Mask]:
+        """Return the judge of each worker, and whether it is turned."""
+        at = self.workers.codes(workers)
+        return self.judge[at], self.is_turned[at]
+
+    def by_judge(self, responses: Responses) -> Responses:
+        """Return the responses with judges as their workers, in whatever order they saw a pair."""
+        judge = self.seats(responses.workers)[0][responses.worker_of_each()]
+        codes = responses.task_of_each(), judge, responses.label_of_each()
+        names = responses.tasks, self.judges, responses.classes
+        return Responses.from_codes(*codes, *names, weight=responses.weight)
+
+
+def pair_tasks(verdicts: PairVerdicts) -> tuple[Responses, PairTasks]:
+    """Return verdicts as responses: a task is a pair on a prompt, and classes are `CLASSES`."""
+    if verdicts.worker is None:
+        raise InputError("pairs-without-workers")
+    items = list(map(str, verdicts.items))
+    n = len(items)
+    by_name = np.empty(n, dtype=np.int64)
+    by_name[sorted(range(n), key=items.__getitem__)] = np.arange(n)
+    is_turned = by_name[verdicts.first] > by_name[verdicts.second]
+    first = np.where(is_turned, verdicts.second, verdicts.first)
+    second = np.where(is_turned, verdicts.first, verdicts.second)
+    prompt = np.zeros(len(first), np.int64) if verdicts.prompt is None else verdicts.prompt
+    at, task = _numbered((prompt * np.int64(n) + first) * n + second)
+    ends = zip(first[at].tolist(), second[at].tolist(), strict=True)
+    names = [f"{items[one]} vs {items[other]}" for one, other in ends]
+    if verdicts.prompt is not None:
+        asked = verdicts.prompts.take(prompt[at])
+        names = [composed(each) for each in zip(asked, names, strict=True)]
+    shown, worker = _numbered(verdicts.worker * np.int64(2) + is_turned)
+    judge, turned = verdicts.worker[shown], is_turned[shown]
+    workers = [
+        f"{name} [order=BA]" if is_other else name
+        for name, is_other in zip(verdicts.workers.take(judge), turned.tolist(), strict=True)
+    ]
+    is_swapped = is_turned & (verdicts.verdict != TIE)
+    label = np.where(is_swapped, SECOND - verdicts.verdict, verdicts.verdict)
+    tasks, classes = Ids(names), Ids(list(CLASSES[: 2 + bool((label == TIE).any())]))
+    given = task, worker, label, tasks, Ids(workers), classes
+    crowd = replace(Responses.from_codes(*given, weight=verdicts.weight), frame=verdicts.frame)
+    of_tasks = tasks, first[at].astype(np.int32), second[at].astype(np.int32), verdicts.items
+    return crowd, PairTasks(*of_tasks, crowd.workers, judge, turned, verdicts.workers)
+
+
+def _numbered(key: Offsets) -> tuple[Offsets, Offsets]:
+    """Return where each key appears first, in that order, and the number of each row's key."""
+    _, at, number = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(at)
+    place = np.empty(len(at), dtype=np.int64)
+    place[order] = np.arange(len(at))
+    return at[order], place[number]

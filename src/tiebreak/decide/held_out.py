@@ -30,7 +30,7 @@ def fit_again(model: Any, gold: Gold | None = None, responses: Any = None) -> An
     if needs_features(model):
         raise OptionError("features-needed-again")
     given = {"links": model.links_, "gold": gold if gold is not None and len(gold) else None}
-    given["features"] = getattr(model, "_features", None)
+    given |= {"features": getattr(model, "_features", None), "pairs": model.pairs_}
     known = {name: value for name, value in given.items() if value is not None}
     with warnings.catch_warnings(action="ignore"):
         again = type(model)(**model.get_params())

@@ -17,6 +17,7 @@ from tiebreak.data.frames import as_html
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
+from tiebreak.data.pairs import pair_tasks
 from tiebreak.data.scale import Scale, ScaleOption, read_scale
 from tiebreak.errors import (
     ConvergenceWarning,
@@ -43,6 +44,7 @@ from tiebreak.inference.workers import (
     has_subtypes,
     require_model,
 )
+from tiebreak.inference.workers.turned import Turned
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats
@@ -69,6 +71,7 @@ OF_CROWDKIT = {  # what its users look for, and our name
 }
 
 if TYPE_CHECKING:
+    from tiebreak.data.pairs import PairTasks
     from tiebreak.data.sequences import Sequences
     from tiebreak.decide import Decisions
     from tiebreak.estimators.variational_bayes import VariationalBayes
@@ -80,6 +83,7 @@ if TYPE_CHECKING:
     )
     from tiebreak.inference.tasks.coupling.constrain import ConstraintReport, DoubtfulConstraints
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks
+    from tiebreak.inference.tasks.ranked import PairPrior
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.life.update import Carried
     from tiebreak.report.explain import Explanation
@@ -129,6 +133,9 @@ class Estimator:
     classifier_weight_: float | None = None
     classifier_gain_: ClassifierGain | None = None
     classifier_probabilities_: Floats | None = None
+    pairs_: PairTasks | None = None
+    strengths_: Floats | None = None
+    pair_prior_: Floats | None = None
     _features: Features | None = None  # of a fit in this process, for fits of the same again
     _carried: Carried | None = None  # where responses were dropped and counts stay
     _stream_notes: Mapping[str, Any] = MappingProxyType({})  # of the last stream that saved it
@@ -410,16 +417,31 @@ class BayesEstimator(Estimator):
         """Set up plain VB: no links, nothing known. On a scale every worker reads that."""
         if inputs.scale is not None:
             worker_model = Channels(values=inputs.scale.values)
-        remote = inputs.remote
+        remote, pairs = inputs.remote, inputs.pairs
         crowd = CrowdFacts.of_responses(
-            inputs.responses,
+            inputs.responses if pairs is None else pairs.by_judge(inputs.responses),
             self.confusion_prior,
             self.class_prior,
             self.trust,
             None if remote is None else remote.answers,
         )
         states, workers = crowd_model(worker_model, crowd)
+        if pairs is not None:
+            workers = Turned(workers, *pairs.seats(inputs.responses.workers))
         return problem_on(self, inputs, rows, Independent(states), workers)
+
+    def _learn_strengths(self, inputs: Inputs, weight: Floats | None) -> PairPrior | None:
+        """Learn a ranking of items by plain VB, where tasks are pairs of them."""
+        self.pairs_, self.strengths_, self.pair_prior_ = inputs.pairs, None, None
+        if inputs.pairs is None:
+            return None
+        from tiebreak.inference.tasks import ranked
+
+        rows = rows_of(inputs, alone=True)
+        plain, known = self._plain_problem(PLAIN, rows, inputs), Known.of(rows.gold, weight)
+        learnt = ranked.learn(inputs.pairs, plain, known, inputs.responses.tasks)
+        self.strengths_, self.pair_prior_ = learnt.strengths, np.exp(learnt.log_prior)
+        return learnt
 
     def _learn_classifier(self, inputs: Inputs, weight: Floats | None = None) -> Learnt | None:
         """Learn what features say of classes, by plain VB; None: there are none, or it is dropped.
@@ -477,6 +499,19 @@ def with_tasks_of(sequences: Sequences, responses: Any, worker_model: WorkerMode
         responses = tables.read_responses(responses)
     crowd: Responses = responses
     return crowd.with_tasks(sequences.tasks)
+
+
+def as_pairs(model: VariationalBayes, responses: Any, pairs: Any) -> tuple[Responses, PairTasks]:
+    """Return verdicts on pairs as responses; pairs of an earlier fit belong to its responses."""
+    for name, usual in (("scale", None), ("worker_model", PLAIN), ("link_options", None)):
+        given = getattr(model, name)
+        if given != usual and not isinstance(given, ExactLinkOptions):
+            raise OptionError("option-without-pairs", name=name, value=given)
+    if isinstance(pairs, bool):
+        from tiebreak.tables.pairs import read_pairs
+
+        return pair_tasks(read_pairs(responses))
+    return responses, pairs
 
 
 def with_sequences(inputs: Inputs, sequences: Sequences, options: SequenceOptions | None) -> Inputs:

@@ -13,6 +13,7 @@ from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import (
     BayesEstimator,
+    as_pairs,
     check_options,
     require_fitted,
     weight_of_gold,
@@ -147,6 +148,10 @@ class VariationalBayes(BayesEstimator):
         With features: the classifier, trained on all tasks; how far it is believed, 0 to 1, where 0
         means dropped; by how many nats a task, and standard errors, it predicts responses better
         than class shares; (n_tasks, n_classes), each by training without it. None without features.
+    pairs_, strengths_, pair_prior_
+        With pairs: the items of each task; how good each item is in log odds, in the order of
+        `pairs_.items`; (n_tasks, n_classes), what the ranking says of each task. For a ranking with
+        intervals fit `BradleyTerry`.
     network_, neighbours_
         With edges of a network: these, and (n_classes, n_classes), how often neighbours are of each
         pair of classes, or None.
@@ -212,6 +217,7 @@ class VariationalBayes(BayesEstimator):
         sequences: Any = None,
         features: Any = None,
         constraints: Any = None,
+        pairs: Any = False,
     ) -> Self:
         """Fit to responses and, if given, links and gold; `start` is a fitted model to go on from.
 
@@ -222,25 +228,37 @@ class VariationalBayes(BayesEstimator):
         that is the class prior of each task: a table (task and columns of numbers, or one of text),
         a mapping of task to its row or text, or a pair (tasks, array). Tasks in it without
         responses are labelled too; a fit with features starts from the votes.
+
+        With `pairs=True` the responses are verdicts on pairs of items, such as `BradleyTerry` is
+        fitted to. Each pair on a prompt is a task, whose classes `model_a`, `model_b` (the items by
+        name) and `tie` say which item is better, and a ranking of the items, learnt from all tasks,
+        is the class prior of each. A judge who saw items in both orders is two workers.
         """
         check_options(self)
         given = None if sequences is None else tables.read_sequences(sequences)
+        about = None
+        if pairs:
+            if given is not None or features is not None:
+                raise OptionError("pairs-beside-others")
+            responses, about = as_pairs(self, responses, pairs)
         if given is not None:
             if features is not None:
                 raise OptionError("features-with-sequences")
             if constraints is not None:
                 raise OptionError("constraints-beside-sequences")
             responses = with_tasks_of(given, responses, self.worker_model)
-        pairs = None if links is None else tables.read_links(links)
-        network = pairs if pairs is not None and pairs.near else None
+        pulls = None if links is None else tables.read_links(links)
+        network = pulls if pulls is not None and pulls.near else None
         if network is not None:
-            if given is not None or features is not None or constraints is not None:
+            others = (given, features, constraints, about)
+            if any(each is not None for each in others):
                 raise OptionError("network-beside-others")
             if not isinstance(responses, Responses):
                 responses = tables.read_responses(responses)
             responses = responses.with_tasks(network.tasks)
-            pairs = None
-        inputs = self._read_inputs(responses, pairs, gold, features, constraints)
+            pulls = None
+        inputs = self._read_inputs(responses, pulls, gold, features, constraints)
+        inputs = inputs._replace(pairs=about)
         if network is not None:
             inputs = inputs._replace(network=network.edges(inputs.responses.tasks))
         self.network_ = network
@@ -249,7 +267,7 @@ class VariationalBayes(BayesEstimator):
         self.worker_model_ = SCALE if inputs.scale is not None else name_of(self.worker_model)
         self._communities = None
         publishing.publish(self, *self._fit_inputs(inputs, start))
-        if self.classifier_weight_:
+        if self.classifier_weight_ or about is not None:
             self.class_prior_ = self._crowd_model.states.mean(self._state.parameters[0])
         self._warn_unconverged(self.tol)
         return self
@@ -261,7 +279,8 @@ class VariationalBayes(BayesEstimator):
         crowd = inputs.responses
         plain: Parameters = ()
         weight = weight_of_gold(self.gold_weight, inputs)
-        learnt = self._learn_classifier(inputs, weight)
+        of_pairs = self._learn_strengths(inputs, weight)
+        learnt = self._learn_classifier(inputs, weight) or of_pairs
         if start is not None and learnt is None:
             require_fitted(start)
             q = stages.q_of_model(start, crowd, self.worker_model_)

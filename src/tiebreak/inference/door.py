@@ -26,6 +26,7 @@ from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.data.ids import encode
+from tiebreak.data.pairs import PairTasks
 from tiebreak.data.scale import Scale, ScaleOption, with_scale
 from tiebreak.errors import (
     ConstraintError,
@@ -81,6 +82,7 @@ class Inputs(NamedTuple):
     features: Features | None = None  # of every task
     scale: Scale | None = None  # of the classes
     rules: ConstraintCodes | None = None  # constraints, checked
+    pairs: PairTasks | None = None  # which two items each task is about
 
     @property
     def link_codes(self) -> LinkCodes | None:

@@ -136,6 +136,12 @@ register(
             if has_features
             else "This model was fitted without features: leave them out, or fit again with them."
         ),
+        # a ranking of pairs
+        "pairs-beside-others": "Verdicts on pairs cannot be fitted together with sequences or "
+        "features: leave these out.",
+        "option-without-pairs": "With pairs=True {name} cannot be {value!r}: leave it as it is.",
+        "pairs-not-updated": "The ranking is learnt from all verdicts together: fit again with old "
+        "and new ones.",
         # what a fit found
         "near-mode": _near_mode,
         "no-worker-model": "{name} does not model workers, so there are no intervals to give. Use "

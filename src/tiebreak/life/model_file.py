@@ -24,6 +24,7 @@ from tiebreak.estimators.base import Estimator
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import Channels, CrowdModel
 from tiebreak.inference.workers.kinds import Kinds
+from tiebreak.inference.workers.turned import Turned
 from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.life.records import Recorder, decoded
 from tiebreak.life.update import drop_responses, require_keep
@@ -357,6 +358,13 @@ def _check(model: Any) -> None:
             _floats("the intercepts", linear.intercept, n_seen)
             if linear.words is not None:
                 _floats("the frequencies of words", linear.idf, len(linear.words))
+    if (pairs := has("pairs_")) is not None:
+        for name in ("first", "second"):
+            _codes("items of tasks", getattr(pairs, name), len(pairs.tasks), len(pairs.items))
+        _codes("judges of workers", pairs.judge, len(pairs.workers), len(pairs.judges))
+        _mask("orders of workers", pairs.is_turned, len(pairs.workers))
+        _floats("strengths_", model.strengths_, len(pairs.items))
+        _floats("pair_prior_", model.pair_prior_, n_tasks, n_classes)
     moments = has("moments_")
     if moments is not None:
         for name in ("accuracy", "accuracy_square"):
@@ -421,7 +429,12 @@ def _check_crowd_model(
     prior = workers.prior
     if np.broadcast_shapes(prior.shape, beta.shape) != beta.shape:
         raise ValueError("the prior of its workers does not fit what is believed of them")
-    _floats("what is believed of workers", beta, n_workers, *beta.shape[1:])
+    n_believed = n_workers
+    if isinstance(workers, Turned):  # two workers may be one judge
+        n_believed = workers.inner.n_workers
+        _codes("the judges", workers.judge, n_workers, n_believed)
+        _mask("the orders", workers.is_turned, n_workers)
+    _floats("what is believed of workers", beta, n_believed, *beta.shape[1:])
     _floats("what is believed of classes", alpha, n_states)
     _floats("the prior of workers", prior, *prior.shape)
     _floats("the prior of new workers", workers.prior_of_new, 1, *prior.shape[1:])

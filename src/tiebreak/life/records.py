@@ -60,6 +60,7 @@ HOMES = {  # of records that few models hold: loaded when one is met
     "LinearClassifier": "tiebreak.inference.tasks.classifier",
     "Member": "tiebreak.estimators.committee",
     "Opinion": "tiebreak.estimators.committee",
+    "PairTasks": "tiebreak.data.pairs",
     "PosteriorMoments": "tiebreak.research.gibbs",
     "TaskClassifier": "tiebreak.inference.tasks.classifier",
 }

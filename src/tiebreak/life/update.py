@@ -81,6 +81,8 @@ def update(
         known = None if known is None else model.scale_.on_gold(known)
     rules = None if constraints is None else tables.read_constraints(constraints)
     keeps_counts = model._carried is not None or forget < 1.0
+    if model.pairs_ is not None:
+        raise OptionError("pairs-not-updated")
     has_features = model.classifier_weight_ is not None
     if has_features != (features is not None) or (has_features and keeps_counts):
         raise OptionError("features-not-updated", has_features=has_features)
@@ -228,7 +230,9 @@ def digest(responses: Responses) -> str:
 
 
 def refuse_counts(model: Any) -> None:
-    """Refuse to go on from counts where tasks are in sequences, or depend on features."""
+    """Refuse to go on from counts where tasks are in sequences, or depend on more."""
+    if model.pairs_ is not None:
+        raise OptionError("pairs-not-updated")
     if any(vars(model).get(name) is not None for name in ("sequences_", "network_")):
         raise OptionError("sequences-need-responses")
     if model.classifier_weight_:

@@ -5,7 +5,7 @@ softmax(η/2, −η/2, ν) over first, second and tie,
 
     η = exp(g_j) (s_a + v_aq − s_b − v_bq) + β·(x_a − x_b) + p + p_j        ν = t + t_j
 
-The log likelihood is concave but for g, and its curvature H = Jᵀ V J, with J = ∂(η, ν)/∂x sparse. H
+The log likelihood is concave but for g, and its curvature is H = Jᵀ V J, with J = ∂(η, ν)/∂x. H
 is [[A, Cᵀ], [C, D]], where D of the items on prompts is one block a prompt, as v of two prompts
 meet in no row; without them, of judges, it is one block a judge. These are eliminated, [eq:schur]:
 S = A − Cᵀ D⁻¹ C is all that is dense, and the corner of its inverse the covariance of strengths.
@@ -34,6 +34,7 @@ START = {"p_judge": 1.0, "t_judge": 1.0, "v": 0.5}  # variances that are learnt
 FIXED = 1e4  # precision of the mean of g, which is 0: else sharpness and strengths trade places
 MOST_DENSE = 6000  # parameters that are not eliminated: their matrix takes 288 MB
 MOST_CELLS = 1 << 21  # of rows of C at a time
+MOST_MARKED = 1 << 26  # cells of C that are marked to find the used ones; more are sorted
 MOST_STEPS = 200
 SMALL_STEP = 1e-6  # of the last step but one: steps get small quadratically
 SMALL_CHANGE = 1e-3  # of the log of a variance
@@ -71,58 +72,50 @@ class Fit(NamedTuple):
         return self.x[self.at.get(family, slice(0, 0))]
 
 
+class Column(NamedTuple):
+    """A parameter for each row: its family, its number there, and how often it counts."""
+
+    family: str
+    code: Codes | Offsets  # (n_rows,)
+    value: Any = 1.0  # one number, or one a row
+    is_of_tie: bool = False  # in ν, not in η
+
+
 class Davidson:
     """The model, on rows that are counted once.
 
-    Parameters are one vector: first those that stay, then those of blocks, the smallest first.
+    Parameters are one vector: first those that stay, then those of blocks, the smallest first. Of
+    H only sums over rows change from step to step: where each sum goes is found out once.
     """
 
     def __init__(self, pairs: PairVerdicts, parts: Parts) -> None:
         rows, self.counts = equal_rows(pairs, parts)
         self.total = self.counts.sum(axis=0)
         self.has_ties = bool(self.counts[TIE].any())
-        n, n_rows = len(pairs.items), len(rows)
-        one = np.ones((n_rows, 1))
-        eta: dict[str, Any] = {"s": _picked(rows.first, n) - _picked(rows.second, n)}
+        n, zero = len(pairs.items), np.zeros(len(rows), dtype=np.int64)
+        columns = [Column("s", rows.first), Column("s", rows.second, -1.0)]
         if rows.sides is not None:
-            eta["beta"] = rows.sides
+            columns += [Column("beta", zero + k, side) for k, side in enumerate(rows.sides.T)]
         if parts.position:
-            eta["p"] = one
-        nu: dict[str, Any] = {"t": one} if self.has_ties else {}
-        self.size = np.empty(0, dtype=np.int64)  # of each block
-        blocked: dict[str, slice] = {}
+            columns.append(Column("p", zero))
+        if self.has_ties:
+            columns.append(Column("t", zero, is_of_tie=True))
+        size = {"s": n, "beta": len(pairs.covariates), "p": 1, "t": 1}
+        self.size, blocked = np.empty(0, dtype=np.int64), []  # of each block; families in blocks
         if parts.prompts and rows.prompt is not None:
             cell, self.size = _cells(rows, n)
-            k = int(self.size.sum())
-            eta["v"] = _picked(cell[:n_rows], k) - _picked(cell[n_rows:], k)
-            blocked["v"] = slice(0, k)
+            ends = np.split(cell, 2)
+            columns += [Column("v", ends[0]), Column("v", ends[1], -1.0)]
+            size["v"], blocked = int(self.size.sum()), ["v"]
         if parts.judges and rows.worker is not None:
             m = len(rows.workers)
-            judge = _picked(rows.worker, m)
-            if parts.sharpness:
-                eta["g"] = judge
-            kinds = [kind for kind in ("p", "t") if kind in eta or kind in nu]
-            for k, kind in enumerate(kinds):
-                (eta if kind in eta else nu)[f"{kind}_judge"] = judge
-                if "v" not in blocked and not parts.sharpness:
-                    blocked[f"{kind}_judge"] = slice(k, m * len(kinds), len(kinds))
-                    self.size = np.full(m, len(kinds))
-        self.at: dict[str, slice] = {}
-        self.n_dense = 0
-        for name, part in (eta | nu).items():
-            if name not in blocked:
-                self.at[name] = slice(self.n_dense, self.n_dense + part.shape[1])
-                self.n_dense += part.shape[1]
-        for name, at in blocked.items():
-            self.at[name] = slice(self.n_dense + at.start, self.n_dense + at.stop, at.step)
-        if self.n_dense > MOST_DENSE:
-            raise OptionError("too-many-effects", n=self.n_dense, most=MOST_DENSE)
-        families = [{k: v for k, v in eta.items() if k in names} for names in ("sv", "g")]
-        families += [{k: v for k, v in eta.items() if k not in "svg"}, nu]
-        made = (self._placed(each, n_rows) for each in families)
-        self.differences, self.sharpness, self.others, self.nu = made
-        self.eta = (self.differences + self.others).tocsr()
-        self.across = self.eta.T.tocsr(), self.nu.T.tocsr()  # which takes as long as a product
+            of_judges = ["g"] * parts.sharpness + ["p_judge"] * parts.position
+            of_judges += ["t_judge"] * self.has_ties
+            columns += [Column(each, rows.worker, 1.0, each == "t_judge") for each in of_judges]
+            size |= dict.fromkeys(of_judges, m)
+            if not blocked and not parts.sharpness:
+                blocked, self.size = of_judges, np.full(m * bool(of_judges), len(of_judges))
+        self._place(columns, size, blocked)
         self.precision = np.zeros(self.n_dense + int(self.size.sum()))
         for name, variance in (PRIORS | START | {"s": parts.spread**2}).items():
             if name in self.at:
@@ -131,21 +124,64 @@ class Davidson:
         held = {"g": FIXED} | ({"s": 1.0 / n} if np.isinf(parts.spread) else {})
         self.held = {name: weight for name, weight in held.items() if name in self.at}
 
-    def _placed(self, parts: dict[str, Any], n_rows: int) -> Any:
-        """Return families of parameters as one matrix, (n_rows, n_parameters)."""
-        n = self.n_dense + int(self.size.sum())
-        found = sparse.csr_array((n_rows, n))
-        for name, part in parts.items():
-            each = sparse.coo_array(part)
-            place = np.arange(n)[self.at[name]][each.col]
-            found = found + sparse.csr_array((each.data, (each.row, place)), (n_rows, n))
-        return found
+    def _place(self, columns: list[Column], size: dict[str, int], blocked: list[str]) -> None:
+        """Number all parameters, and find where products of two columns go in A, C and D."""
+        self.at: dict[str, slice] = {}
+        self.n_dense = m = 0
+        for name in dict.fromkeys(each.family for each in columns):
+            if name not in blocked:
+                self.at[name] = slice(m, m + size[name])
+                m += size[name]
+        self.n_dense = m
+        if m > MOST_DENSE:
+            raise OptionError("too-many-effects", n=m, most=MOST_DENSE)
+        n = m + int(self.size.sum())
+        for k, name in enumerate(blocked):  # of judges, parameters of one are side by side
+            self.at[name] = slice(m + k, n, len(blocked))
+        self.columns = [
+            each._replace(code=np.arange(n)[self.at[each.family]][each.code]) for each in columns
+        ]
+        self.start = np.concatenate([[0], np.cumsum(self.size)])
+        self.cells = np.concatenate([[0], np.cumsum(self.size**2)])  # of D, block by block
+        block = np.repeat(np.arange(len(self.size)), self.size)
+        inside = np.arange(n - m) - self.start[block]
+        # Products of columns i and j, and the keys of the cells that they are added to.
+        self.of_a: list[tuple[int, int, slice, slice, Offsets]] = []
+        self.of_c: list[tuple[int, int]] = []
+        self.of_d: list[tuple[int, int, Offsets]] = []
+        across: list[Offsets] = []
+        for i, one in enumerate(self.columns):
+            for j, other in enumerate(self.columns):
+                ends = one.family in blocked, other.family in blocked
+                if ends == (True, True):
+                    x, y = one.code - m, other.code - m
+                    key = self.cells[block[x]] + inside[x] * self.size[block[x]] + inside[y]
+                    self.of_d.append((i, j, key))
+                elif ends == (True, False):
+                    self.of_c.append((i, j))
+                    across.append((one.code - m) * m + other.code)
+                elif ends == (False, False) and i <= j:
+                    at, to = self.at[one.family], self.at[other.family]
+                    key = (one.code - at.start) * (to.stop - to.start) + other.code - to.start
+                    self.of_a.append((i, j, at, to, key))
+        keys = np.concatenate(across) if across else np.empty(0, dtype=np.int64)
+        cells, self.in_c = _numbered(keys, (n - m) * m)
+        starts = np.searchsorted(cells, np.arange(n - m + 1) * m)
+        self.c = sparse.csr_array((np.zeros(len(cells)), cells % max(m, 1), starts), (n - m, m))
 
     def look(self, x: Floats) -> ModelAt:
         """Return probabilities of verdicts, and the penalised log likelihood."""
-        sharp, delta = np.exp(np.clip(self.sharpness @ x, -4.0, 4.0)), self.differences @ x
-        half = (sharp * delta + self.others @ x) / 2.0
-        nu = self.nu @ x if self.has_ties else np.full(len(half), -np.inf)
+        delta, other, nu = np.zeros((3, len(self.total)))
+        sharp: Any = 1.0
+        for family, code, value, is_of_tie in self.columns:
+            if family == "g":
+                sharp = np.exp(np.clip(x[code], -4.0, 4.0))
+                continue
+            to = nu if is_of_tie else delta if family in "sv" else other
+            to += value * x[code]
+        half = (sharp * delta + other) / 2.0
+        if not self.has_ties:
+            nu[:] = -np.inf
         scores = np.stack([half, -half, nu])
         scores -= scores.max(axis=0)
         p = np.exp(scores)
@@ -158,27 +194,45 @@ class Davidson:
 
     def slopes(self, here: ModelAt) -> tuple[Floats, Curvature]:
         """Return the gradient of the objective and, negated, its curvature."""
-        eta, (eta_t, nu_t) = self.eta, self.across
-        if "g" in self.at:
-            eta = _scaled(self.differences, here.sharp) + self.others
-            eta = eta + _scaled(self.sharpness, here.sharp * here.delta)
-            eta_t = eta.T.tocsr()
         first, second, tie = here.p
         residual = self.counts - self.total * here.p
-        gradient = eta_t @ (residual[0] - residual[1]) / 2.0 + nu_t @ residual[TIE]
-        gradient -= self.precision * here.x
+        slope = (residual[0] - residual[1]) / 2.0, residual[TIE]
         ee = self.total * (first + second - (first - second) ** 2) / 4.0
         en = -self.total * (first - second) * tie / 2.0
         nn = self.total * tie * (1.0 - tie)
-        cross = eta_t @ _scaled(self.nu, en)
-        curvature = eta_t @ _scaled(eta, ee) + cross + cross.T + nu_t @ _scaled(self.nu, nn)
-        curvature = curvature.tocsr()
-        m = self.n_dense
-        dense = curvature[:m, :m].toarray() + np.diag(self.precision[:m])
-        for name, weight in self.held.items():
-            gradient[self.at[name]] -= weight * here.x[self.at[name]].sum()
-            dense[self.at[name], self.at[name]] += weight
-        return gradient, Curvature(dense, curvature[m:], self.precision[m:], self.size)
+        weight = ((ee, en), (en, nn))
+        value = [each.value for each in self.columns]
+        if "g" in self.at:
+            for k, each in enumerate(self.columns):
+                if each.family in "svg":
+                    value[k] = here.sharp * (here.delta if each.family == "g" else value[k])
+
+        def product(i: int, j: int) -> Floats:
+            kinds = self.columns[i].is_of_tie, self.columns[j].is_of_tie
+            return np.asarray(weight[kinds[0]][kinds[1]] * value[i] * value[j])
+
+        n, m = len(here.x), self.n_dense
+        gradient = -self.precision * here.x
+        for each, times in zip(self.columns, value, strict=True):
+            gradient += np.bincount(each.code, times * slope[each.is_of_tie], n)
+        dense = np.diag(self.precision[:m])
+        for i, j, at, to, key in self.of_a:
+            shape = at.stop - at.start, to.stop - to.start
+            block = np.bincount(key, product(i, j), shape[0] * shape[1]).reshape(shape)
+            dense[at, to] += block
+            if i != j:
+                dense[to, at] += block.T
+        for name, held in self.held.items():
+            gradient[self.at[name]] -= held * here.x[self.at[name]].sum()
+            dense[self.at[name], self.at[name]] += held
+        if not len(self.size):
+            return gradient, Curvature(dense, self.c, np.empty(0), self)
+        c = self.c.copy()
+        c.data = np.bincount(self.in_c, np.concatenate([product(*each) for each in self.of_c]))
+        d = np.zeros(int(self.cells[-1]))
+        for i, j, key in self.of_d:
+            d += np.bincount(key, product(i, j), len(d))
+        return gradient, Curvature(dense, c, d, self)
 
     def maximise(self) -> Fit:
         """Climb by Newton's steps, and learn variances of effects: [eq:pair-variances]."""
@@ -263,7 +317,7 @@ class ModelAt(NamedTuple):
 
     x: Floats
     p: Floats  # (3, n_rows)
-    sharp: Floats
+    sharp: Any  # one a row; 1 without sharpness
     delta: Floats  # differences of strengths
     objective: float
 
@@ -271,22 +325,20 @@ class ModelAt(NamedTuple):
 class Curvature:
     """H = [[A, Cᵀ], [C, D]], where D is one block a prompt, or a judge; `inverse` is that of S."""
 
-    def __init__(self, dense: Floats, rows: Any, precision: Floats, size: Offsets) -> None:
+    def __init__(self, dense: Floats, c: Any, d: Floats, model: Davidson) -> None:
         m = self.m = len(dense)
-        self.rows, self.precision, self.size = rows[:, :m], precision, size
+        self.rows, precision, size = c, model.precision[m:], model.size
         # Blocks of one size are solved together, as many as memory has room for.
-        start = np.concatenate([[0], np.cumsum(size)])
         edges = [*np.unique(size, return_index=True)[1].tolist(), len(size)]
         self.blocks: list[tuple[slice, Floats]] = []  # parameters, and D⁻¹ of their blocks
         for begin, end in pairwise(edges):
             k = int(size[begin])
             for low in range(begin, end, step := max(1, MOST_CELLS // (k * m))):
-                at = slice(int(start[low]), int(start[min(low + step, end)]))
-                part = rows[at, slice(m + at.start, m + at.stop)].tocoo()
-                d = np.zeros(((at.stop - at.start) // k, k, k))
-                d[part.row // k, part.row % k, part.col % k] = part.data
-                d[:, range(k), range(k)] += precision[at].reshape(-1, k)
-                self.blocks.append((at, np.asarray(np.linalg.inv(d), dtype=np.float64)))
+                high = min(low + step, end)
+                at = slice(int(model.start[low]), int(model.start[high]))
+                block = d[model.cells[low] : model.cells[high]].reshape(-1, k, k).copy()
+                block[:, range(k), range(k)] += precision[at].reshape(-1, k)
+                self.blocks.append((at, np.asarray(np.linalg.inv(block), dtype=np.float64)))
         self.log_det = -sum(float(np.linalg.slogdet(each)[1].sum()) for _, each in self.blocks)
         schur = dense.copy()
         for at, inverse in self.blocks:
@@ -314,7 +366,7 @@ class Curvature:
 
     def diagonal(self) -> Floats:
         """Return the diagonal of H⁻¹: variances."""
-        found = np.empty(self.m + len(self.precision))
+        found = np.empty(self.m + self.rows.shape[0])
         found[: self.m] = np.diag(self.inverse)
         for at, inverse in self.blocks:
             w = self._across(at, inverse)
@@ -327,16 +379,14 @@ def _times(inverse: Floats, right: Floats) -> Floats:
     return np.asarray((inverse @ right.reshape(len(inverse), -1, 1)).ravel())
 
 
-def _scaled(matrix: Any, weight: Floats) -> Any:
-    """Return a matrix with each row times its weight."""
-    found = matrix.copy()
-    found.data *= np.repeat(weight, np.diff(matrix.indptr))
-    return found
-
-
-def _picked(code: Codes | Offsets, n: int) -> Any:
-    """Return the matrix that picks a parameter for each row."""
-    return sparse.csr_array((np.ones(len(code)), (np.arange(len(code)), code)), (len(code), n))
+def _numbered(key: Offsets, n: int) -> tuple[Offsets, Offsets]:
+    """Return the keys that there are below n, sorted, and the place of each row's key."""
+    if n > MOST_MARKED:
+        found = np.unique(key, return_inverse=True)
+        return found[0], found[1]
+    is_there = np.zeros(n, dtype=bool)
+    is_there[key] = True
+    return np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[key]
 
 
 def _cells(rows: PairVerdicts, n_items: int) -> tuple[Offsets, Offsets]:

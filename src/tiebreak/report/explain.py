@@ -76,6 +76,7 @@ class Explanation:
     votes: tuple[VoteEffect, ...] = field(repr=False)
     links: tuple[LinkEffect, ...] = field(repr=False)  # the strongest first
     features: float | None = None  # how much a classifier on features favours the label
+    ranking: float | None = None  # how much a ranking of the items does
     rules: tuple[str, ...] = ()  # constraints on the task, where these changed its label
     without: Hashable | None = None  # the label that it would have without them
 
@@ -142,6 +143,7 @@ class Explanation:
                 for link in self.links[:MOST_LINKS]
             ],
             "features": self.features,
+            "ranking": self.ranking,
             "rules": list(self.rules),
             "without_rules": None if self.without is None else clip(self.without, 60),
             "sentences": self.sentences,
@@ -178,6 +180,8 @@ def explain_tasks(model: Any, tasks: Sequence[int]) -> list[Explanation]:
         if model.classifier_weight_:
             f = model.classifier_probabilities_[needed]
             log_prior = raised(np.log(f), model.classifier_weight_)
+        elif model.pair_prior_ is not None:
+            log_prior = np.log(np.maximum(model.pair_prior_[needed], 1e-300))
         crowd = model.responses_.on_tasks(needed)
         q = label_crowd(model, crowd, log_prior=log_prior).probabilities
     q = np.maximum(np.array(q), LEAST)
@@ -202,8 +206,7 @@ def chart_of(found: dict[str, Any]) -> Chart | None:
     if found["more_votes"]:
         bars.append((counted(found["more_votes"], "more vote"), found["more_votes_factor"]))
     bars += [(each["chain"], each["factor"]) for each in found["links"]]
-    if found["features"] is not None:
-        bars.append(("features", found["features"]))
+    bars += [(each, found[each]) for each in ("features", "ranking") if found[each] is not None]
     if found["other"] is None or all(abs(math.log(factor)) < 1e-9 for _, factor in bars):
         return None
     title = f"Why {found['task']} is {found['label']} and not {found['other']}"
@@ -325,7 +328,9 @@ def _explain(
             )
         )
     effects.sort(key=lambda effect: -abs(math.log(effect.factor)))
-    features = None
+    features = ranking = None
+    if model.pair_prior_ is not None and other is not None:
+        ranking = float(model.pair_prior_[task, label] / model.pair_prior_[task, other])
     if model.classifier_weight_ and other is not None:
         f = np.maximum(model.classifier_probabilities_[task], LEAST)
         features = float((f[label] / f[other]) ** model.classifier_weight_)
@@ -346,6 +351,7 @@ def _explain(
         ),
         tuple(effects),
         features,
+        ranking,
         *_rules_of(model, task, label),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tiebreak.data.ids import composed
-from tiebreak.data.pairs import FIRST, SECOND, TIE, WORDS
+from tiebreak.data.pairs import CLASSES, FIRST, SECOND, TIE, WORDS
 from tiebreak.errors import InputError, OptionError
 from tiebreak.tables.columns import LABEL
 from tiebreak.tables.formats.records import (
@@ -165,8 +165,6 @@ def _json_in(content: str) -> Any:
 # Verdicts on pairs: which of two models answered better. As responses, the task is the question and
 # the two models by name; a comparison shown the other way round is turned back, and `order` keeps
 # which way. `tables/pairs.py` reads the same games for a ranking, as they were shown.
-
-CLASSES = ("model_a", "model_b", "tie")  # of the pair's models by name
 
 
 class Game(NamedTuple):
