@@ -105,7 +105,7 @@ def test_pairs_are_labelled_with_their_ranking_as_prior(pairs: Path, tmp_path: P
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["--method", "ds"], "method-without-sequences"),
+        (["--method", "ds"], "method-without-pairs"),
         (["--scale", "1..5"], "option-without-pairs"),
         (["--out-of-core"], "not-over-shards"),
     ],

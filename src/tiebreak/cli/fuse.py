@@ -93,13 +93,13 @@ def fuse(
     abstaining = inputs.take("abstain_rate")
     resuming = inputs.take("resume")
     over_shards = cluster is not None or out_of_core
-    needs_vb = over_shards or pairs or (bool(save) and keep == "counts")
+    needs_vb = over_shards or (bool(save) and keep == "counts")
     asked = method
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
     if links and method not in USES_LINKS:
         raise OptionError("method-without-links", method=method)
-    if pairs and method != "vb":
-        raise OptionError("method-without-sequences", method=method, what="--pairs")
+    if pairs and method not in USES_FEATURES:
+        raise OptionError("method-without-pairs", method=method)
     if features and method not in USES_FEATURES:
         raise OptionError("method-without-features", method=method)
     if over_shards or method == "gibbs":

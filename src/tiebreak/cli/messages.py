@@ -37,6 +37,7 @@ OWN: dict[str, Message] = {
     "options-exclude": "{one} and {other} exclude each other.",
     "method-without-links": "--method {method} cannot use --links; --method vb can.",
     "method-without-sequences": "--method {method} cannot use {what}; --method vb can.",
+    "method-without-pairs": "--method {method} cannot label --pairs; auto and vb can.",
     "method-without-features": "--method {method} cannot use --features; auto and vb can.",
     "tool-of-spans": "{to} takes spans, and this table has labels: give what fuse --spans-out "
     "wrote.",

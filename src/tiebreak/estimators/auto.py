@@ -14,6 +14,7 @@ from tiebreak.errors import OptionError, note
 from tiebreak.estimators import committee, gold_stage, publishing
 from tiebreak.estimators.base import (
     BayesEstimator,
+    as_pairs,
     check_scale,
     require_exact_links,
     weight_of_gold,
@@ -142,12 +143,14 @@ class Auto(BayesEstimator):
         features: Any = None,
         constraints: Any = None,
         sequences: Any = None,
+        pairs: Any = False,
     ) -> Self:
         """Fit to responses and, if given, links and gold; keep constraints.
 
         A committee begins at the votes: from any `start` it would come to the same. `features` as
         in `VariationalBayes`: the classifier is the class prior of each task for every member.
-        Sequences are refused: `VariationalBayes` chooses among models of them.
+        So is the ranking of verdicts on `pairs`. Sequences are refused: `VariationalBayes` chooses
+        among models of them.
         """
         if sequences is not None:
             raise OptionError("no-committee-of-sequences")
@@ -155,14 +158,19 @@ class Auto(BayesEstimator):
         check_scale(self)
         names = committee.require_members(self.members)
         options = require_exact_links(self.link_options, type(self).__name__)
+        about = None
+        if pairs:
+            responses, about = as_pairs(self, responses, pairs, features)
         inputs = self._read_inputs(responses, links, gold, features, constraints)
+        inputs = inputs._replace(pairs=about)
         crowd = inputs.responses
         n_classes = crowd.n_classes
         to_end = KINDS
         if inputs.scale is not None:
             to_end = SCALE
             names = tuple(SCALE if name == KINDS else name for name in names)
-        learnt = self._learn_classifier(inputs)
+        of_pairs = self._learn_strengths(inputs)
+        learnt = self._learn_classifier(inputs) or of_pairs
         rows = rows_of(inputs, alone=learnt is not None)
         implied = rows.implied
         units = committee.join_must_linked(rows, n_classes)

@@ -430,7 +430,7 @@ class BayesEstimator(Estimator):
             workers = Turned(workers, *pairs.seats(inputs.responses.workers))
         return problem_on(self, inputs, rows, Independent(states), workers)
 
-    def _learn_strengths(self, inputs: Inputs, weight: Floats | None) -> PairPrior | None:
+    def _learn_strengths(self, inputs: Inputs, weight: Floats | None = None) -> PairPrior | None:
         """Learn a ranking of items by plain VB, where tasks are pairs of them."""
         self.pairs_, self.strengths_, self.pair_prior_ = inputs.pairs, None, None
         if inputs.pairs is None:
@@ -501,10 +501,14 @@ def with_tasks_of(sequences: Sequences, responses: Any, worker_model: WorkerMode
     return crowd.with_tasks(sequences.tasks)
 
 
-def as_pairs(model: VariationalBayes, responses: Any, pairs: Any) -> tuple[Responses, PairTasks]:
+def as_pairs(
+    model: BayesEstimator, responses: Any, pairs: Any, others: Any
+) -> tuple[Responses, PairTasks]:
     """Return verdicts on pairs as responses; pairs of an earlier fit belong to its responses."""
+    if others is not None:
+        raise OptionError("pairs-beside-others")
     for name, usual in (("scale", None), ("worker_model", PLAIN), ("link_options", None)):
-        given = getattr(model, name)
+        given = getattr(model, name, usual)
         if given != usual and not isinstance(given, ExactLinkOptions):
             raise OptionError("option-without-pairs", name=name, value=given)
     if isinstance(pairs, bool):

@@ -238,9 +238,8 @@ class VariationalBayes(BayesEstimator):
         given = None if sequences is None else tables.read_sequences(sequences)
         about = None
         if pairs:
-            if given is not None or features is not None:
-                raise OptionError("pairs-beside-others")
-            responses, about = as_pairs(self, responses, pairs)
+            others = given if features is None else features
+            responses, about = as_pairs(self, responses, pairs, others)
         if given is not None:
             if features is not None:
                 raise OptionError("features-with-sequences")
