@@ -27,8 +27,6 @@ PLAIN_SWEEPS = 5  # before neighbours are heard; from the votes alone they may a
 PASSES = 3  # of messages a sweep
 DAMPING = 0.3
 LAST_PASSES = 30
-SETTLED = 1e-3  # change of q below which a fit ends
-MOST_SWEEPS = 300
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -142,9 +140,7 @@ def fit(
     first = FitState(known.clamp(start.state.q))
     state = climb(known.on(plain), first, Stopping(0.0, PLAIN_SWEEPS, accelerate=False))
     problem = with_neighbours(plain, *inputs.network, known)
-    tol, max_iter, _ = options.stopping
-    stopping = Stopping(max(tol, SETTLED), min(max_iter, MOST_SWEEPS), accelerate=False)
-    state = climb(problem, FitState(state.q), stopping)
+    state = climb(problem, FitState(state.q), options.stopping._replace(accelerate=False))
     tasks = problem.tasks
     assert isinstance(tasks, NetworkTasks)
     fitted = Fitted(inputs, rows, plain, plain_parameters, problem, known, state)

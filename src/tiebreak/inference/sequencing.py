@@ -44,9 +44,9 @@ BEHIND = 0.05  # rules and sleep (docs/sequences.md), as is this: out after the 
 ENOUGH = 1_200_000  # answers to choose by; by a fifth of BC5CDR words do not show their worth
 FOLD_STOPPING = Stopping(tol=1e-3, max_iter=60)
 # A chain that climbs to its end may make a class of what responses show and nobody means, such as
-# short wakes that become a stage of sleep. Its first sweeps do not; so many were chosen on sleep
-# with a tenth of the labels.
-FIRST_SWEEPS = 8
+# short wakes that become a stage of sleep. Its first sweeps do not: labels after so many are
+# compared with left-out answers, too.
+FIRST_SWEEPS = (1, 2, 4, 8, 16, 32)
 LEAST_SHARE = 1e-12
 SPREAD = 0.6180339887498949  # multiples of the golden ratio fall evenly into 0 to 1
 
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
     score: float  # mean over folds: F1 of tokens in spans, or mean log probability of an answer
     error: float  # standard error of that mean
     n_folds: int
-    early: float = 0.0  # by how much more labels of its first sweeps agree with them
+    n_sweeps: int = 0  # after which its labels agree with them best, clearly; 0: at its end
 
 
 def place(
@@ -144,10 +144,11 @@ def fit(
     state = at
     if kinds[0] != "none":
         stopping = options.stopping
-        if is_early := any(c.model == kinds[0] and c.early > MARGIN for c in choice):
-            stopping = Stopping(0.0, FIRST_SWEEPS if start.is_cold else 1, accelerate=False)
+        n_sweeps = next((each.n_sweeps for each in choice if each.model == kinds[0]), 0)
+        if n_sweeps:
+            stopping = Stopping(0.0, n_sweeps if start.is_cold else 1, accelerate=False)
         state = climb(problem, FitState(known.clamp(start.state.q)), stopping)
-        state = state._replace(converged=state.converged or is_early)
+        state = state._replace(converged=state.converged or n_sweeps > 0)
     elif links is not None:
         state = climb(problem, FitState(known.clamp(at.q)), options.stopping)
     elif rows.gold is not None:
@@ -202,9 +203,11 @@ def candidates(placed: Placed) -> list[str]:
 
 
 def chosen(choice: tuple[Candidate, ...]) -> Candidate:
-    """Return the richest model that is not clearly behind the best."""
-    best = max(each.score for each in choice)
-    return [each for each in choice if each.score >= best - MARGIN][-1]
+    """Return the richest model that is not clearly behind the best, of those in all folds."""
+    n_folds = max(each.n_folds for each in choice)
+    stayed = [each for each in choice if each.n_folds == n_folds]
+    best = max(each.score for each in stayed)
+    return [each for each in stayed if each.score >= best - MARGIN][-1]
 
 
 def compare(
@@ -215,9 +218,9 @@ def compare(
     plain = plain._replace(rows=part)
     row = part.task_of_each()
     worker, label = np.divmod(part.code, plain.n_classes)
-    fold = _folds(codes, row, worker, label, plain.n_classes)
+    fold = _folds(worker, _Contents.of(part, codes, plain.n_classes))
     scores: dict[str, list[float]] = {kind: [] for kind in kinds}
-    early: dict[str, list[float]] = {kind: [] for kind in kinds}
+    agreement: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     for each in range(N_FOLDS):
         held = fold == each
         if not held.any():
@@ -225,9 +228,9 @@ def compare(
         answers = row[held], worker[held], label[held]
         train = plain._replace(rows=_without(part, held, plain.n_classes))
         for kind in kinds:
-            score, gain = _score(train, codes, placed.tags, known, kind, answers)
+            score, agrees = _score(train, codes, placed.tags, known, kind, answers)
             scores[kind].append(score)
-            early[kind].append(gain)
+            agreement[kind].append(agrees)
         if each == 0:
             best = max(of_kind[0] for of_kind in scores.values())
             kinds = [kind for kind in kinds if scores[kind][0] >= best - BEHIND]
@@ -237,21 +240,31 @@ def compare(
             float(np.mean(found)),
             float(np.std(found, ddof=1) / np.sqrt(len(found))) if len(found) > 1 else np.inf,
             len(found),
-            float(np.mean(early[kind])),
+            _best_sweeps(agreement[kind]),
         )
         for kind, found in scores.items()
         if found
     )
 
 
+def _best_sweeps(agreement: list[list[float]]) -> int:
+    """Return after how many sweeps labels agree best with left-out answers; 0: at the end.
+
+    `agreement` has by fold those after FIRST_SWEEPS and, last, those at the end.
+    """
+    mean = np.mean(agreement, axis=0)
+    best = int(mean.argmax())
+    return FIRST_SWEEPS[best] if mean[best] > mean[-1] + MARGIN else 0
+
+
 def _score(
     train: Problem, codes: SequenceCodes, tags: Tags, known: Known, kind: str, answers: Any
-) -> tuple[float, float]:
+) -> tuple[float, list[float]]:
     """Fit one model, and compare it with answers (row, worker, label) that it has not seen.
 
     With tags it is F1 of tokens in spans; without, the mean log probability of an answer by plain
-    confusion matrices as this model's probabilities imply them. Return also by how much more the
-    labels of its first sweeps agree with the answers.
+    confusion matrices as this model's probabilities imply them. Return also how far labels agree
+    with the answers after its first sweeps and at its end.
     """
     row, worker, label = answers
     problem = with_chains(train, codes, tags.rules(), known, kind=kind)
@@ -269,38 +282,61 @@ def _score(
         n_tokens = int(np.count_nonzero(found >= 0)) + int(np.count_nonzero(said >= 0))
         return 2.0 * float(n_right) / max(n_tokens, 1)
 
-    first = FitState(known.clamp(train.votes()))
-    if kind != "none":
-        first = climb(at, first, Stopping(0.0, FIRST_SWEEPS, accelerate=False))
-    state = climb(at, FitState(first.q, first.parameters), FOLD_STOPPING)
-    agrees = agreement(state)
-    gain = 0.0 if kind == "none" else agreement(first) - agrees
+    state = FitState(known.clamp(train.votes()))
+    agrees: list[float] = []
+    n_done = 0
+    for n_sweeps in FIRST_SWEEPS if kind != "none" else ():
+        state = climb(at, state, Stopping(0.0, n_sweeps - n_done, accelerate=False))
+        state = FitState(state.q, state.parameters)
+        n_done = n_sweeps
+        agrees.append(agreement(state))
+    state = climb(at, state, FOLD_STOPPING)
+    agrees.append(agreement(state))
     if tags.scheme != NONE:
-        return agrees, gain
+        return agrees[-1], agrees
     confusion = train.confusion(known.on(train).implied(state.q))
     of_answer = (state.q[row] * confusion[worker, :, label]).sum(axis=1)
-    return float(np.log(np.maximum(of_answer, LEAST_SHARE)).mean()), gain
+    return float(np.log(np.maximum(of_answer, LEAST_SHARE)).mean()), agrees
 
 
-def _folds(
-    codes: SequenceCodes, row: Offsets, worker: Codes, label: Codes, n_classes: int
-) -> Codes:
-    """Deal whole sequences of single workers out, by what was said: not by names or order."""
-    place = np.full(codes.n_rows, -1, dtype=np.int64)
-    place[codes.row] = np.arange(len(codes.row))
-    inside = np.flatnonzero(place[row] >= 0)
-    at = place[row[inside]]
-    sequence = np.searchsorted(codes.start, at, side="right") - 1
-    rng = np.random.default_rng(0)
-    salt = rng.random((int(np.diff(codes.start).max()), n_classes))
-    said = salt[at - codes.start[sequence], label[inside]]
-    unit, of_each = np.unique(
-        worker[inside].astype(np.int64) * len(codes.start) + sequence, return_inverse=True
-    )
-    of_sequence = np.bincount(sequence, said, len(codes.start))[unit % len(codes.start)]
-    key = (np.bincount(of_each, said) * SPREAD + of_sequence) % 1.0
-    fold = np.full(len(row), -1, dtype=np.int32)
-    fold[inside] = deal(np.argsort(key.round(9), kind="stable"), N_FOLDS)[of_each]
+class _Contents(NamedTuple):
+    """Numbers by what was said, not by names or order: of each answer, and of each sequence."""
+
+    said: Floats  # by label and place
+    sequence: Codes  # of each answer; -1: none
+    of_sequence: Floats
+
+    @classmethod
+    def of(cls, rows: ByTask, codes: SequenceCodes, n_classes: int) -> _Contents:
+        """Sum over sequences what was said, and how common words are."""
+        length = np.diff(codes.start)
+        salt = np.random.default_rng(0).random((int(length.max()), n_classes))
+        place = np.zeros(rows.n_tasks, dtype=np.int64)
+        sequence = np.full(rows.n_tasks, -1, dtype=np.int32)
+        place[codes.row] = np.arange(len(codes.row)) - np.repeat(codes.start[:-1], length)
+        sequence[codes.row] = np.repeat(np.arange(len(length), dtype=np.int32), length)
+        task = rows.task_of_each()
+        said, where = salt[place[task], rows.code % n_classes], sequence[task]
+        found = np.bincount(where + 1, said, len(length) + 1)[1:]
+        if codes.word is not None:
+            n_each = np.bincount(codes.word, minlength=codes.n_words)[codes.word]
+            of_word = salt[place[codes.row], 0] * np.log1p(n_each)
+            found = found + np.add.reduceat(of_word, codes.start[:-1])
+        return cls(said, where, np.asarray(found))
+
+
+def _folds(worker: Codes, contents: _Contents) -> Codes:
+    """Deal whole sequences of single workers out; -1 for answers in none."""
+    said, sequence, of_sequence = contents
+    inside = np.flatnonzero(sequence >= 0)
+    who, where = worker[inside].astype(np.int64), sequence[inside]
+    of_worker = np.bincount(who, said[inside] * of_sequence[where])
+    unit, of_each = np.unique(who * len(of_sequence) + where, return_inverse=True)
+    who, where = np.divmod(unit, len(of_sequence))
+    of_unit = np.bincount(of_each, said[inside])
+    key = (of_unit + of_worker[who]) * SPREAD + of_sequence[where]
+    fold = np.full(len(worker), -1, dtype=np.int32)
+    fold[inside] = deal(np.argsort(key % 1.0), N_FOLDS)[of_each]
     return fold
 
 
@@ -308,14 +344,15 @@ def _part(
     rows: ByTask, codes: SequenceCodes, known: Known, n_classes: int
 ) -> tuple[ByTask, SequenceCodes, Known]:
     """Return the rows in sequences; in some of these where there are more answers than enough."""
+    length = np.diff(codes.start)
     size = np.add.reduceat(np.diff(rows.start)[codes.row], codes.start[:-1])
     kept = np.ones(len(size), dtype=bool)
     if size.sum() > ENOUGH:
-        key = np.argsort((size * SPREAD + np.diff(codes.start) * SPREAD**2) % 1.0, kind="stable")
+        key = np.argsort((_Contents.of(rows, codes, n_classes).of_sequence * SPREAD) % 1.0)
         kept[key] = np.cumsum(size[key]) <= ENOUGH
-    of_each = np.repeat(kept, np.diff(codes.start))
+    of_each = np.repeat(kept, length)
     chosen_rows = codes.row[of_each]
-    start = np.concatenate([[0], np.cumsum(np.diff(codes.start)[kept])])
+    start = np.concatenate([[0], np.cumsum(length[kept])])
     word = None if codes.word is None else codes.word[of_each]
     here = np.arange(len(chosen_rows), dtype=np.int32)
     number = np.full(rows.n_tasks, -1, dtype=np.int32)

@@ -42,7 +42,6 @@ from tiebreak.links.graph import LinkCodes
 SoftLinks = tuple[LinkCodes, float | None]  # and the error rate of those without weight
 
 STEPS = 1.0  # τ₀: pseudo-counts of each step that is possible
-BESIDE = 1.5  # answers that an answered row beside one counts as; chosen on PICO and BC5CDR
 WORDS = 0.1  # pseudo-counts of each word in each class
 
 
@@ -135,25 +134,20 @@ class MarkovChains(Independent):
     ) -> Potentials:
         """Return potentials with steps and scores to powers: [eq:chain-scale].
 
-        What is said of a row shares its errors with what else is said of it, and with its word and
-        what is said of the rows beside it, which count as answers more. Scores have the
+        What is said of a row shares its errors with what else is said of it, with its word and with
+        what is said of a row beside it: each of these counts as one answer more. Scores have the
         design effect of all these on average over their sequence; the class prior and steps that of
         answers alone. All is one chain, so that rows and spans stay consistent. `n` is how many
         responses each row has.
         """
-        size = np.diff(self.start)
+        first, last, size = self.start[:-1], self.start[1:] - 1, np.diff(self.start)
         is_answered = (n > 0).astype(np.float64)
-        beside = np.zeros(len(n))
-        beside[1:] += is_answered[:-1]
-        beside[:-1] += is_answered[1:]
-        beside[self.start[:-1]] -= np.append(0.0, is_answered)[self.start[:-1]]
-        beside[self.start[1:] - 1] -= np.append(is_answered, 0.0)[self.start[1:]]
-        others = np.add.reduceat(np.maximum(n - 1.0, 0.0), self.start[:-1]) / size
-        more = BESIDE * np.add.reduceat(beside, self.start[:-1]) / size
+        others = np.add.reduceat(np.maximum(n - 1.0, 0.0), first) / size
+        of_all = 2.0 * np.add.reduceat(is_answered, first)  # each is beside two, but at an end
+        more = (of_all - is_answered[first] - is_answered[last]) / size
         more += self.word is not None
         of_score = np.repeat(calibration.scale(1.0 + others + more), size)[:, None]
         score = of_score * found.score
-        first = self.start[:-1]
         of_prior = calibration.scale(1.0 + others)[:, None] - of_score[first]
         score[first] += of_prior * self.log_prior(parameters)
         of_step = float(calibration.scale(np.array([1.0 + others @ size / len(n)]))[0])
