@@ -16,8 +16,8 @@ from scipy.special import digamma
 import tiebreak as tb
 from tiebreak.data import GoldCodes, Ids
 from tiebreak.errors import OptionError
-from tiebreak.estimators import committee, gold_stage
-from tiebreak.estimators.likely_best import LikelyBest
+from tiebreak.estimators import committee
+from tiebreak.estimators.gold_stage import LEAST_LEFT_OUT, RIDGES, VOTE, KnownTasks, LikelyBest
 from tiebreak.inference.door import lay_out
 
 Rows = list[tuple[str, str, str]]
@@ -142,24 +142,25 @@ def test_gold_that_is_left_out_is_predicted_as_by_a_fit_without_it() -> None:
     gold = GoldCodes(codes.task[:30], codes.label[:30])
     q = tb.Auto().fit(crowd.responses).probabilities_
     words = LikelyBest.of(tasks, 3, gold).words_without_own(tasks, 3, gold)
-    known = gold_stage._lay_out([q], tasks, gold, words)
-    for ridge in gold_stage.RIDGES:
-        centre, strength = known.with_ridge(ridge)
-        x = gold_stage._minimise(known, centre, strength, centre)
-        by_step = gold_stage._left_out_loss(
-            known,
-            x,
-            gold_stage._inverse(known, strength, gold_stage._cost(known, centre, strength, x)[2]),
-        )
+    laid = KnownTasks.of(
+        [q[gold.task], words],
+        tasks,
+        gold,
+        np.tile(VOTE * (np.eye(3) - 1 / 3), (tasks.n_codes // 3, 1)),
+    )
+    for ridge in RIDGES:
+        known = laid.with_ridge(ridge)
+        x = known.minimum(known.centre)
+        by_step = known.left_out_loss(x, known.inverse(x))
         exact = 0.0
         for out in range(30):
             kept = np.arange(30) != out
             rows = np.repeat(kept, 3)
             rest = known._replace(design=known.design[rows], label=known.label[kept])
-            at = gold_stage._minimise(rest, centre, strength, x)
+            at = rest.minimum(x)
             scores = known.design[3 * out : 3 * out + 3] @ at
             p = np.exp(scores - np.logaddexp.reduce(scores))[known.label[out]]
-            exact -= np.log(max(p, gold_stage.LEAST_LEFT_OUT))
+            exact -= np.log(max(p, LEAST_LEFT_OUT))
         assert by_step / 30.0 == pytest.approx(exact / 30.0, abs=0.005), ridge  # nats a task
 
 

@@ -288,12 +288,6 @@ def test_gold_and_links_overrule_what_is_expected_of_probabilities() -> None:
     assert off.calibration_ is None
 
 
-def test_older_words_for_calibration_are_noted() -> None:
-    with noted("calibrate-renamed"):
-        model = tb.VariationalBayes(calibrate=False).fit(CROWD.responses)
-    assert model.calibration_ is None
-
-
 def test_calibration_leaves_labels_alone() -> None:
     crowd = simulate.crowd(500, 9, 3, responses_per_task=5, random_state=9)
     honest = tb.VariationalBayes().fit(crowd.responses)

@@ -19,7 +19,7 @@ import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import climb as climbing
-from tiebreak.inference.climb import FitState, Problem, Step, Stopping, climb
+from tiebreak.inference.climb import FitState, Problem, Stopping, Sums, climb
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import Parameters
 from tiebreak.kernels.layout import Floats
@@ -35,8 +35,9 @@ Sweep = Callable[[Parameters], tuple[Parameters, float, float]]  # to parameters
 def run(sweep: Sweep, *, tol: float, max_iter: int) -> FitState:
     """Climb where sweeps are these, whatever the problem."""
 
-    def step(problem: Any, sweeps: Any, at: Parameters, memory: Any) -> Step:
-        return Step(*sweep(at), None, may_cycle=False)
+    def step(problem: Any, sweeps: Any, at: Parameters, memory: Any) -> Any:
+        new, bound, change = sweep(at)
+        return new, bound, Sums(np.empty((0, 0)), (), change=change)
 
     nobody: Any = mock.MagicMock(spec=Problem)
     nobody.tasks.exact = True

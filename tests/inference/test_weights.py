@@ -9,7 +9,6 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.estimators.publishing import votes_of
 from tiebreak.inference.workers.one_class import count_agreement, rows_to_fix
 from tiebreak.research import spectral
 
@@ -110,8 +109,8 @@ def test_a_workers_own_repeats_are_not_the_agreement_of_others() -> None:
 
 
 def test_notes_count_votes_by_weight() -> None:
-    by_weight = votes_of(weighted(TIMES.astype(float)))
-    assert np.allclose(by_weight, votes_of(repeated()))
+    by_weight = weighted(TIMES.astype(float)).weigh_labels()
+    assert np.allclose(by_weight, repeated().weigh_labels())
 
 
 def test_a_spectral_start_counts_by_weight() -> None:

@@ -13,7 +13,7 @@ from tiebreak import simulate
 from tiebreak.data import Ids
 from tiebreak.inference import worker_intervals
 from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.worker_intervals import Cells, Entries, Votes, refine, respond
+from tiebreak.inference.worker_intervals import Entries, Votes, refine, respond, tally
 from tiebreak.inference.worker_summary import Interval, chance_of, verdicts
 from tiebreak.inference.workers import MODELS, WorkerCells
 
@@ -80,11 +80,11 @@ def votes_of(crowd: tb.Responses) -> Votes:
 def small_crowd() -> tuple[tb.Responses, Any, Any, Any, Any]:
     crowd = simulate.crowd(12, 3, 2, responses_per_task=3, accuracy=0.7, random_state=0).responses
     prior = np.broadcast_to([[2.0, 1.0], [1.0, 2.0]], (3, 2, 2)).copy()
-    cells = Cells.of(WorkerCells.of_confusions(prior), ClassPrior(np.ones(2)))
+    cells = WorkerCells.of_confusions(prior).with_states(ClassPrior(np.ones(2)))
     votes = votes_of(crowd)
     rng = np.random.default_rng(1)
     q = rng.dirichlet(np.ones(2), size=12)
-    counts = cells.tally(votes, q, q.sum(axis=0))
+    counts = tally(cells, votes, q, q.sum(axis=0))
     return crowd, cells, votes, q, counts
 
 
@@ -183,7 +183,7 @@ def test_a_collapsed_sweep_takes_a_task_s_own_counts_away() -> None:
     """With one worker and one response a task, what is left is the prior and the other task."""
     crowd = tb.Responses.from_rows([("a", "w", 0), ("b", "w", 1)])
     prior = np.array([[[2.0, 1.0], [1.0, 2.0]]])
-    cells = Cells.of(WorkerCells.of_confusions(prior), ClassPrior(np.ones(2)))
+    cells = WorkerCells.of_confusions(prior).with_states(ClassPrior(np.ones(2)))
     votes = votes_of(crowd)
     q = np.array([[0.8, 0.2], [0.3, 0.7]])
     found = refine(cells, votes, q, q.sum(axis=0), np.ones(2, dtype=bool), n_sweeps=1)[0]

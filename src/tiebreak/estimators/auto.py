@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tiebreak.data import Responses
-from tiebreak.data.gold import GoldCodes
-from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import OptionError, note
 from tiebreak.estimators import committee, gold_stage, publishing
-from tiebreak.estimators.base import (
-    BayesEstimator,
-    as_pairs,
-    check_scale,
-    require_exact_links,
-    weight_of_gold,
-)
+from tiebreak.estimators.base import BayesEstimator
 from tiebreak.estimators.committee import (
     KINDS,
     VB,
@@ -28,24 +19,23 @@ from tiebreak.estimators.committee import (
     Opinion,
 )
 from tiebreak.estimators.gold_stage import GoldStage
-from tiebreak.inference import calibration, dirichlet, stages
-from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
+from tiebreak.inference import calibration, stages
+from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import FitState, Problem
 from tiebreak.inference.dirichlet import FIXED
 from tiebreak.inference.door import Inputs, Rows, lay_out, rows_of
-from tiebreak.inference.known import Known
+from tiebreak.inference.known import Known, weight_of_gold
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks import of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import PLAIN, SCALE, CrowdModel
 from tiebreak.kernels.arrays import likeliest, majority
-from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask
-from tiebreak.links import OnContradiction
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import graph as link_graph
-from tiebreak.options import AUTO, ExactLinkOptions, LinkOptions, check_common
+from tiebreak.options import AUTO, ExactLinkOptions, check_common
 
 if TYPE_CHECKING:
-    from tiebreak.inference.tasks.classifier import ClassifierPrior
+    pass
 
 # Of all tasks: where kinds differs from the votes on so many, it is in another mode. On the ten
 # datasets and five of six juries it differs on .15 at most, on the sixth, ws_trec, on .48.
@@ -116,22 +106,9 @@ class Auto(BayesEstimator):
     link_report_: LinkReport | None = field(init=False)
     _opinions: tuple[Opinion, ...] = field(init=False)
     _gold_stage: GoldStage | None = field(init=False, default=None)
-    supports_adaptive_selection = False
+    _may_find = ("calibration_", "link_report_", "doubtful_links_")
 
     members: tuple[str, ...] = committee.MEMBERS
-    class_prior: dirichlet.ClassPriorOption = 1.0
-    confusion_prior: dirichlet.ConfusionPrior = "diagonal"
-    task_model: ClassifierPrior | None = None
-    trust: dirichlet.Trust | None = None
-    scale: ScaleOption = None
-    dependence: float = DEPENDENCE
-    link_options: LinkOptions | None = None
-    on_contradiction: OnContradiction = "error"
-    tol: float = 1e-6
-    max_iter: int = 500
-    accelerate: bool = True
-    backend: str = "auto"
-    n_threads: int | None = None
 
     def fit(
         self,
@@ -155,12 +132,14 @@ class Auto(BayesEstimator):
         if sequences is not None:
             raise OptionError("no-committee-of-sequences")
         check_common(self.get_params())
-        check_scale(self)
+        self._check_scale()
         names = committee.require_members(self.members)
-        options = require_exact_links(self.link_options, type(self).__name__)
+        options = ExactLinkOptions() if self.link_options is None else self.link_options
+        if not isinstance(options, ExactLinkOptions):
+            raise OptionError("exact-links-only", estimator=type(self).__name__, value=options)
         about = None
         if pairs:
-            responses, about = as_pairs(self, responses, pairs, features)
+            responses, about = self._as_pairs(responses, pairs, features)
         inputs = self._read_inputs(responses, links, gold, features, constraints)
         inputs = inputs._replace(pairs=about)
         crowd = inputs.responses
@@ -206,32 +185,47 @@ class Auto(BayesEstimator):
 
         stage = None
         if units.gold is not None:
-            end = self._climb(near, units).parameters
-            said[VB] = committee.by_model(near, end, self.dependence)
-            end = of_shares(end, near.tasks.shares, shares)
+            ended = self._climb(near, units)
+            said[VB] = committee.by_model(near, ended.parameters, self.dependence)
+            end = of_shares(ended.parameters, near.tasks.shares, shares)
             heard.append(Opinion(VB, 0.0, model, end))
             of_each = [p, *(said[each.name] for each in heard if each.name != VOTES)]
+            seen = np.unique(units.gold.label)
+            if len(seen) < 2 <= n_classes:
+                note("gold-of-one-class", name=crowd.classes[int(seen[0])])
             words = None
-            if inputs.scale is not None:
-                words = self._words_on_scale(near, units, inputs)
-            knows_shares = shares.read == FIXED
-            stage = _learn(of_each, near.rows, units.gold, crowd, words, knows_shares=knows_shares)
+            if inputs.scale is not None:  # each response as the channel of a fit with gold
+                known = Known.of(units.gold, weight_of_gold(AUTO, inputs))
+                how = FitOptions(self._stopping, weight=known.weight)
+                _, with_gold, _ = stages.fit_gold(near, ended, known, Start(ended), how)
+                channels = near.workers.confusion(with_gold.parameters[-1]).transpose(0, 2, 1)
+                words = gold_stage.centred(np.log(channels)).reshape(-1, n_classes)
+            given = of_each, near.rows, units.gold, words
+            stage = gold_stage.learn(*given, knows_shares=shares.read == FIXED)
             p = stage.probabilities(of_each, near.rows, near.backend)
 
         # From the pool on the stages are those of every fit.
+        q, known = units.to_tasks(p), Known.of(rows.gold)
+        problem, of_known = whole, None if rows.gold is None else q[rows.gold.task]
+        if implied is None:
+            q = known.clamp(q)
+            scored = Scored(q=q, label=likeliest(q)[0])
+        else:
+            scores = np.log(np.maximum(q, 1e-300))
+            if units.first is not None:  # of a unit once: they add up
+                scores[~np.isin(np.arange(len(scores)), units.first)] = 0.0
+            given_links = implied, options, self._stopping
+            problem, scored = stages.join_scores(whole, state, scores, *given_links)
         plain = self._plain_problem(PLAIN, rows, inputs)
-        problem, scored = self._join(p, whole, state, units, rows, options)
         implied_by_q = plain.implied(scored.q)
-        of_known = None if rows.gold is None else units.to_tasks(p)[rows.gold.task]
-        scored = stages.constrain(inputs, problem, scored, of_known)
-        known = Known.of(rows.gold)
-        end_state = state._replace(parameters=implied_by_q, q=scored.q)
-        fitted = Fitted(inputs, rows, plain, implied_by_q, problem, known, end_state)
+        state = state._replace(parameters=implied_by_q, q=scored.q)
+        fitted = Fitted(inputs, rows, plain, implied_by_q, problem, known, state)
         # Not what scaled these probabilities, which nothing does: what decisions and routes expect
         # of one more vote, and of errors that nobody can see without gold.
-        self.calibration_ = Calibration(self.dependence)
-        publishing.publish_scored(self, fitted, scored)
-        publishing.note_doubts(fitted, self.labels_, self.dependence)
+        scored = scored.adding(calibration_=Calibration(self.dependence))
+        scored = stages.constrain(inputs, problem, scored, of_known)
+        publishing.publish(self, fitted, scored)
+        publishing.note_doubts(fitted, self.labels_.label, self.dependence)
         self._opinions = tuple(heard)
         self._gold_stage = stage
         labels = {name: rows.to_tasks(units.to_tasks(likeliest(said[name])[0])) for name in names}
@@ -240,10 +234,7 @@ class Auto(BayesEstimator):
         return self
 
     def _fit_to_end(
-        self,
-        problem: Problem,
-        rows: Rows,
-        options: ExactLinkOptions,
+        self, problem: Problem, rows: Rows, options: ExactLinkOptions
     ) -> tuple[FitState, Floats]:
         """Fit to responses and links; return class probabilities by row too."""
         state = self._climb(problem, rows)
@@ -253,7 +244,7 @@ class Auto(BayesEstimator):
                 links = implied.given
                 firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
                 implied = link_graph.imply(links, problem.n_classes, firm=firm)
-            how = FitOptions(self._stopping, CalibrationOptions("none", self.dependence), options)
+            how = FitOptions(self._stopping, options, None, "none", self.dependence)
             begin = Start(state)
             problem, state, _ = stages.fit_links(problem, state, implied, options, begin, how)
         return state, calibration.probabilities(problem, state, None)[0]
@@ -263,39 +254,6 @@ class Auto(BayesEstimator):
         others = problem.workers.starts(rows.laid, rows.copies)
         start = Start(FitState(problem.votes()))
         return stages.fit_plain(problem, start, self._stopping, others, is_alone=True)[0]
-
-    def _words_on_scale(self, near: Problem, units: Rows, inputs: Inputs) -> Floats:
-        """Return what each response says of the levels: the log of its worker's channel.
-
-        Channels are those of a fit with gold.
-        """
-        weight = weight_of_gold(AUTO, inputs)
-        start = Start(self._climb(near, units))
-        options = FitOptions(self._stopping, weight=weight)
-        _, end, _ = stages.fit_gold(near, start.state, Known.of(units.gold, weight), start, options)
-        logs = np.log(near.workers.confusion(end.parameters[-1]).transpose(0, 2, 1))
-        return np.asarray(logs - logs.mean(axis=2, keepdims=True)).reshape(-1, near.n_classes)
-
-    def _join(
-        self,
-        p: Floats,
-        whole: Problem,
-        state: FitState,
-        units: Rows,
-        rows: Rows,
-        options: ExactLinkOptions,
-    ) -> tuple[Problem, Scored]:
-        """Join the pool by links, and decode; `whole` ended in `state`."""
-        q = units.to_tasks(p)
-        if rows.implied is None:
-            q = Known.of(rows.gold).clamp(np.array(q))
-            return whole, Scored(q=q, label=likeliest(q)[0])
-        scores = np.log(np.maximum(q, 1e-300))
-        if units.first is not None:
-            is_first = np.zeros(len(scores), dtype=bool)
-            is_first[units.first] = True
-            scores = np.where(is_first[:, None], scores, 0.0)  # of a unit once: they add up
-        return stages.join_scores(whole, state, scores, rows.implied, options, self._stopping)
 
     def _publish_members(self, labels: dict[str, Codes], inputs: Inputs) -> None:
         """Say what each member would do alone, how the labels differ from the vote, and why."""
@@ -310,8 +268,14 @@ class Auto(BayesEstimator):
         is_known = np.zeros(crowd.n_tasks, dtype=bool)
         if inputs.gold_codes is not None:
             is_known[inputs.gold_codes.task] = True
-        elif KINDS in differs:
-            self._note_split(differs[KINDS])
+        elif KINDS in differs and crowd.n_tasks >= publishing.LEAST_TASKS:
+            at = np.flatnonzero(differs[KINDS])
+            if len(at) >= SPLIT * crowd.n_tasks:
+                ordered = np.sort(self.probabilities_[at], axis=1)
+                closest = at[np.argsort(ordered[:, -1] - ordered[:, -2], kind="stable")]
+                tasks = [self.tasks_[int(i)] for i in closest[: SHOWN + 1]]
+                sizes = {"n_differ": len(at), "n_tasks": crowd.n_tasks, "shown": SHOWN}
+                note("members-disagree", tasks=tasks, **sizes)
         self.from_vote_ = committee.compare_with_votes(
             votes, self.probabilities_, self.labels_.label, is_known
         )
@@ -321,30 +285,3 @@ class Auto(BayesEstimator):
             self.weights_ = stage.weights()
             self.weight_intervals_ = stage.weight_intervals()
             self.best_worker_ = crowd.workers[int(stage.best.accuracy().argmax())]
-
-    def _note_split(self, differs: Mask) -> None:
-        """Say so where the member that is fitted to the end left the votes on many tasks."""
-        at = np.flatnonzero(differs)
-        if len(differs) < publishing.LEAST_TASKS or len(at) < SPLIT * len(differs):
-            return
-        ordered = np.sort(self.probabilities_[at], axis=1)
-        closest = at[np.argsort(ordered[:, -1] - ordered[:, -2], kind="stable")]
-        tasks = [self.tasks_[int(i)] for i in closest[: SHOWN + 1]]
-        sizes = {"n_differ": len(at), "n_tasks": len(differs), "shown": SHOWN}
-        note("members-disagree", tasks=tasks, **sizes)
-
-
-def _learn(
-    opinions: list[Floats],
-    rows: ByTask,
-    known: GoldCodes,
-    crowd: Responses,
-    words: Floats | None,
-    *,
-    knows_shares: bool,
-) -> GoldStage:
-    """Learn from known labels; say so where they are of one class."""
-    seen = np.unique(known.label)
-    if len(seen) < 2 <= crowd.n_classes:
-        note("gold-of-one-class", name=crowd.classes[int(seen[0])])
-    return gold_stage.learn(opinions, rows, known, words, knows_shares=knows_shares)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from tiebreak import tables
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_html
 from tiebreak.data.gold import Gold
@@ -23,15 +23,14 @@ from tiebreak.errors import (
     ConvergenceWarning,
     NotFittedError,
     OptionError,
-    note,
     sentence,
     warn,
 )
-from tiebreak.inference.calibration import Calibration
+from tiebreak.inference.calibration import DEPENDENCE, Calibration
 from tiebreak.inference.climb import Problem, Stopping
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
 from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
-from tiebreak.inference.known import GoldWeight, Known, weight_of_known
+from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import (
     PLAIN,
@@ -41,8 +40,6 @@ from tiebreak.inference.workers import (
     WorkerModel,
     Workers,
     crowd_model,
-    has_subtypes,
-    require_model,
 )
 from tiebreak.inference.workers.turned import Turned
 from tiebreak.kernels.arrays import default_threads
@@ -56,9 +53,6 @@ from tiebreak.options import (
     ExactLinkOptions,
     LinkOptions,
     MeanFieldOptions,
-    SequenceOptions,
-    check_common,
-    require_word,
 )
 from tiebreak.wording import counted
 
@@ -72,9 +66,7 @@ OF_CROWDKIT = {  # what its users look for, and our name
 
 if TYPE_CHECKING:
     from tiebreak.data.pairs import PairTasks
-    from tiebreak.data.sequences import Sequences
     from tiebreak.decide import Decisions
-    from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.inference.tasks.classifier import (
         ClassifierGain,
         ClassifierPrior,
@@ -89,12 +81,6 @@ if TYPE_CHECKING:
     from tiebreak.report.explain import Explanation
     from tiebreak.report.plots import Plots
     from tiebreak.tables import Features
-
-INITS = ("majority",)
-# How often a known task counts on a scale. A channel is learnt from few tasks, so that guesses
-# outweigh gold sooner than there are; of care_asset and simulated juries: experiments/10_scales.
-WEIGHT_ON_SCALE = 5.0
-CALIBRATIONS = ("auto", "votes", "none")
 
 
 class Estimator:
@@ -125,6 +111,7 @@ class Estimator:
     on_contradiction: OnContradiction = "error"
     scale_: Scale | None = None
     supports_adaptive_selection = False  # whether workers are modelled well enough to ask by that
+    _may_find: ClassVar[tuple[str, ...]] = ()  # what a fit may find beside labels and workers
 
     ran_on_: str = PROCESSOR
     calibration_: Calibration | None = None
@@ -350,43 +337,43 @@ class Estimator:
         )
 
     def _publish(
-        self, inputs: Inputs, q: Floats, label: Codes | None = None, top: Floats | None = None
+        self,
+        inputs: Inputs,
+        q: Floats,
+        label: Codes | None = None,
+        found: Mapping[str, Any] | None = None,
     ) -> None:
-        """Keep the inputs and name the results by the caller's ids."""
-        responses = inputs.responses
+        """Keep the inputs, and name the results by the caller's ids."""
+        responses, links, rules = inputs.responses, inputs.links, inputs.rules
         self._carried = None
         self._stream_notes = {}
         self._batches = ()
-        self.responses_ = responses
-        self.links_ = inputs.links
-        self.gold_ = inputs.gold
+        self.responses_, self.links_, self.gold_ = responses, links, inputs.gold
         self.scale_ = inputs.scale
-        self.tasks_ = responses.tasks
-        self.workers_ = responses.workers
+        self.tasks_, self.workers_ = responses.tasks, responses.workers
         self.classes_ = responses.classes
         self.probabilities_ = q
+        values = None if inputs.scale is None else inputs.scale.values
         self.labels_ = Labels.from_probabilities(
-            self.tasks_,
-            self.classes_,
-            q,
-            label=label,
-            top=top,
-            frame=responses.frame,
-            values=None if inputs.scale is None else inputs.scale.values,
+            self.tasks_, self.classes_, q, label=label, frame=responses.frame, values=values
         )
         self.violations_ = None
-        if inputs.links is not None:
-            broken = np.empty(0, dtype=np.int64)
-            if inputs.given_codes is not None:
-                broken = inputs.given_codes.row[violated(self.labels_.label, inputs.given_codes)]
-            self.violations_ = inputs.links.select(broken)
-        self.constraints_ = None if inputs.rules is None else inputs.rules.table
-        if inputs.rules is not None:
-            rules = inputs.rules
+        if links is not None:
+            codes, of_tasks = inputs.given_codes, self.labels_.label
+            nothing = np.empty(0, dtype=np.int64)
+            broken = nothing if codes is None else codes.row[violated(of_tasks, codes)]
+            self.violations_ = links.select(broken)
+        self.constraints_ = None
+        if rules is not None:
+            self.constraints_ = rules.table
             broken_rules = rules.table.select(rules.broken(self.labels_.label))
             if self.violations_ is not None:
                 broken_rules = broken_rules + Constraints.from_links(self.violations_)
             self.violations_ = broken_rules
+        if found is not None:
+            of_constraints = "constraint_report_", "doubtful_constraints_", "own_probabilities_"
+            for name in (*of_constraints, *self._may_find):
+                setattr(self, name, found.get(name))
 
     def _warn_unconverged(self, tol: float) -> None:
         """Say that the fit has not converged, unless the caller asked for the number of sweeps."""
@@ -394,24 +381,54 @@ class Estimator:
             warn(sentence("not-converged", {"n": self.n_iter_}), ConvergenceWarning)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesEstimator(Estimator):
     """Base of the estimators that begin with plain VB: what their common options set up."""
 
-    class_prior: ClassPriorOption
-    confusion_prior: ConfusionPrior
-    trust: Trust | None
-    task_model: ClassifierPrior | None
-    dependence: float
-    scale: ScaleOption
-    tol: float
-    max_iter: int
-    accelerate: bool
-    backend: str
-    n_threads: int | None
+    class_prior: ClassPriorOption = 1.0
+    confusion_prior: ConfusionPrior = "diagonal"
+    task_model: ClassifierPrior | None = None
+    trust: Trust | None = None
+    scale: ScaleOption = None
+    dependence: float = DEPENDENCE
+    link_options: LinkOptions | None = None
+    on_contradiction: OnContradiction = "error"
+    tol: float = 1e-6
+    max_iter: int = 500
+    accelerate: bool = True
+    backend: str = "auto"
+    n_threads: int | None = None
 
     @property
     def _stopping(self) -> Stopping:
         return Stopping(self.tol, self.max_iter, self.accelerate)
+
+    def _check_scale(self, worker_model: object = PLAIN) -> None:
+        """Refuse what a scale has no place for, and a worker model that lacks its scale."""
+        if self.scale is None:
+            if worker_model == SCALE:
+                raise OptionError("scale-without-levels")
+            return
+        if worker_model not in (PLAIN, SCALE):
+            raise OptionError("scale-and-model", worker_model=worker_model)
+        if not (isinstance(self.confusion_prior, str) and self.confusion_prior == "diagonal"):
+            raise OptionError("scale-and-prior")
+        if not (isinstance(self.scale, str) and self.scale == AUTO):
+            read_scale(self.scale)
+
+    def _as_pairs(self, responses: Any, pairs: Any, others: Any) -> tuple[Responses, PairTasks]:
+        """Return verdicts on pairs as responses; pairs of an earlier fit are of its responses."""
+        if others is not None:
+            raise OptionError("pairs-beside-others")
+        for name, usual in (("scale", None), ("worker_model", PLAIN), ("link_options", None)):
+            given = getattr(self, name, usual)
+            if given != usual and not isinstance(given, ExactLinkOptions):
+                raise OptionError("option-without-pairs", name=name, value=given)
+        if isinstance(pairs, bool):
+            from tiebreak.tables.pairs import read_pairs
+
+            return pair_tasks(read_pairs(responses))
+        return responses, pairs
 
     def _plain_problem(self, worker_model: WorkerModel, rows: Rows, inputs: Inputs) -> Problem:
         """Set up plain VB: no links, nothing known. On a scale every worker reads that."""
@@ -491,88 +508,14 @@ def problem_on(
     )
 
 
-def with_tasks_of(sequences: Sequences, responses: Any, worker_model: WorkerModel) -> Responses:
-    """Return the responses with all tasks of sequences, answered or not."""
-    if has_subtypes(worker_model):
-        raise OptionError("subtypes-with-sequences", worker_model=worker_model)
-    if not isinstance(responses, Responses):
-        responses = tables.read_responses(responses)
-    crowd: Responses = responses
-    return crowd.with_tasks(sequences.tasks)
-
-
-def as_pairs(
-    model: BayesEstimator, responses: Any, pairs: Any, others: Any
-) -> tuple[Responses, PairTasks]:
-    """Return verdicts on pairs as responses; pairs of an earlier fit belong to its responses."""
-    if others is not None:
-        raise OptionError("pairs-beside-others")
-    for name, usual in (("scale", None), ("worker_model", PLAIN), ("link_options", None)):
-        given = getattr(model, name, usual)
-        if given != usual and not isinstance(given, ExactLinkOptions):
-            raise OptionError("option-without-pairs", name=name, value=given)
-    if isinstance(pairs, bool):
-        from tiebreak.tables.pairs import read_pairs
-
-        return pair_tasks(read_pairs(responses))
-    return responses, pairs
-
-
-def with_sequences(inputs: Inputs, sequences: Sequences, options: SequenceOptions | None) -> Inputs:
-    """Return the inputs with their tasks in sequences, checked."""
-    from tiebreak.inference import sequencing
-
-    given = inputs.responses, inputs.gold_codes, inputs.link_codes, options or SequenceOptions()
-    return inputs._replace(sequences=sequencing.place(sequences, *given))
-
-
-def weight_of_gold(gold_weight: GoldWeight, inputs: Inputs) -> Floats | None:
-    """Return how often known tasks count, (n_workers, n_classes); None: once for everyone."""
-    if inputs.gold_codes is None:
-        return None
-    remote, crowd = inputs.remote, inputs.responses
-    counts = crowd.weigh_labels() if remote is None else remote.answers.counts
-    has_links = inputs.link_codes is not None
-    if inputs.scale is not None and gold_weight == AUTO and not has_links:
-        gold_weight = WEIGHT_ON_SCALE
-    return weight_of_known(gold_weight, counts.sum(axis=1), crowd.n_classes, has_links=has_links)
-
-
 def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
-
-
-def check_scale(model: BayesEstimator, worker_model: object = PLAIN) -> None:
-    """Refuse what a scale has no place for, and a worker model that lacks its scale."""
-    if model.scale is None:
-        if worker_model == SCALE:
-            raise OptionError("scale-without-levels")
-        return
-    if worker_model not in (PLAIN, SCALE):
-        raise OptionError("scale-and-model", worker_model=worker_model)
-    if not (isinstance(model.confusion_prior, str) and model.confusion_prior == "diagonal"):
-        raise OptionError("scale-and-prior")
-    if not (isinstance(model.scale, str) and model.scale == AUTO):
-        read_scale(model.scale)
 
 
 def refuse_links(estimator: Estimator, links: Any) -> None:
     """Say which estimator can use links."""
     if links is not None:
         raise OptionError("no-links", estimator=type(estimator).__name__)
-
-
-def normalise(counts: Floats, n_workers: int) -> Floats:
-    """Turn counts by code into (worker, truth, answer) with rows that sum to 1.
-
-    A row that nothing was counted for becomes uniform.
-    """
-    n_classes = counts.shape[1]
-    table = counts.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
-    total = table.sum(axis=2, keepdims=True)
-    return np.ascontiguousarray(
-        np.divide(table, total, out=np.full(table.shape, 1.0 / n_classes), where=total > 0.0)
-    )
 
 
 def require_fitted(start: Any) -> None:
@@ -583,33 +526,3 @@ def require_fitted(start: Any) -> None:
         raise OptionError("start-no-model", given=type(start).__name__, hint=hint)
     if "probabilities_" not in vars(start):
         raise NotFittedError("start-not-fitted")
-
-
-def check_options(model: VariationalBayes) -> None:
-    """Refuse options of `VariationalBayes` that mean nothing or contradict each other."""
-    check_common(model.get_params())
-    if not (isinstance(model.worker_model, str) and model.worker_model == SCALE):
-        require_model(model.worker_model)
-    check_scale(model, model.worker_model)
-    if isinstance(model.init, str):
-        require_word("init", model.init, INITS, "an array of probabilities")
-    if isinstance(model.init, Estimator):
-        raise OptionError("start-not-init")
-    if not isinstance(model.sequence_options, SequenceOptions | None):
-        raise OptionError("no-sequence-options", value=model.sequence_options)
-    if not isinstance(model.link_options, LinkOptions | None):
-        raise OptionError("no-link-options", value=model.link_options)
-    if isinstance(model.calibrate, bool):
-        mode = model._calibration_options.mode
-        note("calibrate-renamed", given=model.calibrate, mode=mode)
-    else:
-        require_word("calibrate", model.calibrate, CALIBRATIONS)
-    if isinstance(model.link_options, MeanFieldOptions) and has_subtypes(model.worker_model):
-        raise OptionError("subtypes-need-exact-links", worker_model=model.worker_model)
-
-
-def require_exact_links(options: LinkOptions | None, name: str) -> ExactLinkOptions:
-    """Return the options of links, which this estimator infers exactly."""
-    if options is not None and not isinstance(options, ExactLinkOptions):
-        raise OptionError("exact-links-only", estimator=name, value=options)
-    return options or ExactLinkOptions()

@@ -8,18 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import (
-    Estimator,
-    problem_on,
-    refuse_links,
-    require_fitted,
-    weight_of_gold,
-)
+from tiebreak.estimators.base import Estimator, problem_on, refuse_links, require_fitted
 from tiebreak.inference import calibration, stages
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import POINT, ClassPrior
 from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
-from tiebreak.inference.known import GoldWeight, Known
+from tiebreak.inference.known import GoldWeight, Known, weight_of_gold
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
 from tiebreak.inference.workers.coin import Coins
@@ -125,7 +119,7 @@ class DawidSkene(Estimator):
         state = climb(known.on(problem), FitState(q=known.clamp(q)), stopping)
         publishing.publish_state(self, problem, state, inputs)
         if inputs.rules is None:
-            publishing.publish_constrained(self, inputs, rows.to_tasks(state.q), None)
+            publishing.publish_constrained(self, inputs, rows.to_tasks(state.q))
             return state.q
         # Constraints need probabilities that are not too sure: the design effect.
         scale = calibration.Calibration().scale(calibration.n_responses(rows.laid))

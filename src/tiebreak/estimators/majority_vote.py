@@ -9,7 +9,8 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import Estimator, normalise, refuse_links
+from tiebreak.estimators.base import Estimator, refuse_links
+from tiebreak.inference.dirichlet import mean
 from tiebreak.inference.door import Inputs, lay_out, read_and_check_inputs
 from tiebreak.inference.known import Known
 from tiebreak.kernels.arrays import default_threads, majority
@@ -70,7 +71,8 @@ class MajorityVote(Estimator):
         counts, totals = sweeper.tally()
         sweeper.close()
         self.class_prior_ = totals / totals.sum()
-        self.confusion_ = normalise(counts, crowd.n_workers)
+        by_worker = counts.reshape(crowd.n_workers, crowd.n_classes, crowd.n_classes)
+        self.confusion_ = mean(np.ascontiguousarray(by_worker.transpose(0, 2, 1)))
         self.bounds_ = []
         self.n_iter_ = 0
         self.converged_ = True

@@ -71,7 +71,6 @@ register(
         "start-not-fitted": "start is a model that was not fitted yet. Call its fit first.",
         "start-not-init": "To go on from a fitted model, write fit(…, start=model), not init=.",
         "no-members": "members is empty. Name some of: {members}.",
-        "calibrate-renamed": "calibrate={given} is now calibrate={mode!r}.",
         # what may be wrong with the labels
         "not-converged": lambda n: (
             f"Not converged after {counted(n, 'iteration')}; labels may "

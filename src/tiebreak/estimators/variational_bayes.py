@@ -8,36 +8,41 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tiebreak import tables
 from tiebreak.data import Responses
-from tiebreak.data.scale import ScaleOption
 from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import (
-    BayesEstimator,
-    as_pairs,
-    check_options,
-    require_fitted,
-    weight_of_gold,
-    with_sequences,
-    with_tasks_of,
-)
-from tiebreak.inference import dirichlet, stages
-from tiebreak.inference.calibration import DEPENDENCE, Calibration, CalibrationOptions
-from tiebreak.inference.climb import FitState, Problem
-from tiebreak.inference.door import Inputs, Rows, rows_of
-from tiebreak.inference.known import GoldWeight
+from tiebreak.estimators.base import BayesEstimator, Estimator, require_fitted
+from tiebreak.inference import stages
+from tiebreak.inference.calibration import MODES, Calibration
+from tiebreak.inference.climb import FitState
+from tiebreak.inference.door import Inputs, rows_of
+from tiebreak.inference.known import GoldWeight, weight_of_gold
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks import Parameters, of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.workers import COMMUNITIES, SCALE, CrowdModel, WorkerModel, name_of
+from tiebreak.inference.workers import (
+    COMMUNITIES,
+    SCALE,
+    CrowdModel,
+    WorkerModel,
+    has_subtypes,
+    name_of,
+    require_model,
+)
 from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.layout import Floats
-from tiebreak.links import Links, OnContradiction
-from tiebreak.options import AUTO, LinkOptions, SequenceOptions
+from tiebreak.links import Links
+from tiebreak.options import (
+    AUTO,
+    LinkOptions,
+    MeanFieldOptions,
+    SequenceOptions,
+    check_common,
+    require_word,
+)
 
 if TYPE_CHECKING:
     from tiebreak.data.sequences import Sequences, Spans
     from tiebreak.inference.sequencing import Candidate
-    from tiebreak.inference.tasks.classifier import ClassifierPrior
     from tiebreak.inference.tasks.coupling.link_errors import DoubtfulLinks, LinkErrors
     from tiebreak.inference.tasks.mean_field import GridPoint
     from tiebreak.inference.workers.kinds import Kinds
@@ -187,25 +192,17 @@ class VariationalBayes(BayesEstimator):
     _state: FitState = field(init=False)  # where the fit ended: (α, β), and q by task
     _plain: Parameters = field(init=False)  # (α, β) of plain VB on the same responses
     supports_adaptive_selection = True
+    _may_find = (
+        *("calibration_", "sequences_", "spans_", "transitions_", "sequence_model_"),
+        *("sequence_choice_", "neighbours_", "link_strength_", "link_grid_", "link_report_"),
+        *("link_errors_", "doubtful_links_", "uncertain_groups_"),
+    )
 
-    class_prior: dirichlet.ClassPriorOption = 1.0
-    confusion_prior: dirichlet.ConfusionPrior = "diagonal"
     worker_model: WorkerModel = "confusion"
-    task_model: ClassifierPrior | None = None
-    trust: dirichlet.Trust | None = None
     gold_weight: GoldWeight = AUTO
-    scale: ScaleOption = None
-    link_options: LinkOptions | None = None
     sequence_options: SequenceOptions | None = None
-    calibrate: str | bool = "auto"
-    dependence: float = DEPENDENCE
-    on_contradiction: OnContradiction = "error"
+    calibrate: str = "auto"
     init: str | Floats = "majority"
-    tol: float = 1e-6
-    max_iter: int = 500
-    accelerate: bool = True
-    backend: str = "auto"
-    n_threads: int | None = None
 
     def fit(
         self,
@@ -234,42 +231,74 @@ class VariationalBayes(BayesEstimator):
         name) and `tie` say which item is better, and a ranking of the items, learnt from all tasks,
         is the class prior of each. A judge who saw items in both orders is two workers.
         """
-        check_options(self)
-        given = None if sequences is None else tables.read_sequences(sequences)
-        about = None
+        self._check()
+        placed = None if sequences is None else tables.read_sequences(sequences)
+        pulls = None if links is None else tables.read_links(links)
+        network = pulls if pulls is not None and pulls.near else None
+        about, ordered = None, placed if network is None else network
         if pairs:
-            others = given if features is None else features
-            responses, about = as_pairs(self, responses, pairs, others)
-        if given is not None:
+            others = placed if features is None else features
+            responses, about = self._as_pairs(responses, pairs, others)
+        if placed is not None:
             if features is not None:
                 raise OptionError("features-with-sequences")
             if constraints is not None:
                 raise OptionError("constraints-beside-sequences")
-            responses = with_tasks_of(given, responses, self.worker_model)
-        pulls = None if links is None else tables.read_links(links)
-        network = pulls if pulls is not None and pulls.near else None
+            if has_subtypes(self.worker_model):
+                raise OptionError("subtypes-with-sequences", worker_model=self.worker_model)
         if network is not None:
-            others = (given, features, constraints, about)
-            if any(each is not None for each in others):
+            if not (placed is features is constraints is about is None):
                 raise OptionError("network-beside-others")
+            pulls = None
+        if ordered is not None:  # all of their tasks, answered or not
             if not isinstance(responses, Responses):
                 responses = tables.read_responses(responses)
-            responses = responses.with_tasks(network.tasks)
-            pulls = None
+            responses = responses.with_tasks(ordered.tasks)
         inputs = self._read_inputs(responses, pulls, gold, features, constraints)
         inputs = inputs._replace(pairs=about)
+        self.network_ = network
         if network is not None:
             inputs = inputs._replace(network=network.edges(inputs.responses.tasks))
-        self.network_ = network
-        if given is not None:
-            inputs = with_sequences(inputs, given, self.sequence_options)
+        if placed is not None:
+            from tiebreak.inference import sequencing
+
+            how = self.sequence_options or SequenceOptions()
+            given = inputs.responses, inputs.gold_codes, inputs.link_codes, how
+            inputs = inputs._replace(sequences=sequencing.place(placed, *given))
         self.worker_model_ = SCALE if inputs.scale is not None else name_of(self.worker_model)
         self._communities = None
-        publishing.publish(self, *self._fit_inputs(inputs, start))
+        fitted, scored = self._fit_inputs(inputs, start)
+        publishing.publish(self, fitted, scored)
+        has_collapsed = publishing.note_doubts(fitted, self.labels_.label, self.dependence)
+        more = inputs.link_codes, inputs.gold_codes, inputs.sequences, inputs.network
+        # On a scale two levels that are swapped mean nothing.
+        if not has_collapsed and inputs.scale is None and all(each is None for each in more):
+            from tiebreak.inference import near_modes
+
+            how_far = fitted.state, inputs.responses, self._stopping, self.dependence
+            near_modes.note_near_mode(fitted.plain, *how_far)
         if self.classifier_weight_ or about is not None:
             self.class_prior_ = self._crowd_model.states.mean(self._state.parameters[0])
         self._warn_unconverged(self.tol)
         return self
+
+    def _check(self) -> None:
+        """Refuse options that mean nothing or contradict each other."""
+        check_common(self.get_params())
+        if not (isinstance(self.worker_model, str) and self.worker_model == SCALE):
+            require_model(self.worker_model)
+        self._check_scale(self.worker_model)
+        if isinstance(self.init, str):
+            require_word("init", self.init, ("majority",), "an array of probabilities")
+        if isinstance(self.init, Estimator):
+            raise OptionError("start-not-init")
+        if not isinstance(self.sequence_options, SequenceOptions | None):
+            raise OptionError("no-sequence-options", value=self.sequence_options)
+        if not isinstance(self.link_options, LinkOptions | None):
+            raise OptionError("no-link-options", value=self.link_options)
+        require_word("calibrate", self.calibrate, MODES)
+        if isinstance(self.link_options, MeanFieldOptions) and has_subtypes(self.worker_model):
+            raise OptionError("subtypes-need-exact-links", worker_model=self.worker_model)
 
     def _fit_inputs(
         self, inputs: Inputs, start: Any = None, q: Floats | None = None
@@ -293,22 +322,32 @@ class VariationalBayes(BayesEstimator):
         is_ordered = inputs.sequences is not None or inputs.network is not None
         alone = is_ordered or learnt is not None
         rows = rows_of(inputs, None if is_warm else q, alone=alone)
-        problem = self._problem(rows, inputs)
+        problem = self._plain_problem(self.worker_model, rows, inputs)
         by_row = majority(problem.rows, problem.n_classes) if q is None else rows.mean(q)
-        if self.worker_model_ == COMMUNITIES and self._communities is None:
-            from tiebreak.inference import communities
+        if self.worker_model_ == COMMUNITIES:
+            if self._communities is None:
+                from tiebreak.inference import communities
 
-            self._communities, _ = communities.learn(problem, by_row, self._stopping)
+                self._communities, _ = communities.learn(problem, by_row, self._stopping)
             problem = problem._replace(workers=self._communities)
-        states, how = problem.tasks.shares, self._calibration_options
+        states = problem.tasks.shares
         if learnt is not None:
-            problem = with_log_prior(problem, learnt.log_prior)
-            by_row, how = learnt.q, how._replace(n_more=1.0)
+            problem, by_row = with_log_prior(problem, learnt.log_prior), learnt.q
         state = FitState(q=problem.to_states(by_row))
-        if plain:  # the same responses: what q adds to priors is known
-            state = state._replace(parameters=_with_priors_of(problem, start))
+        if plain:  # the same responses: what q adds to priors is known, and these may be others now
+            former = start._crowd_model.states.prior, start._crowd_model.workers.prior
+            ends = zip(problem.prior, start._state.parameters, former, strict=True)
+            parameters = tuple(prior + (end - before) for prior, end, before in ends)
+            state = state._replace(parameters=parameters)
+        options = FitOptions(
+            self._stopping,
+            self.link_options,
+            weight,
+            self.calibrate,
+            self.dependence,
+            n_more=0.0 if learnt is None else 1.0,
+        )
         begin = Start(state, q is None, is_warm, plain)
-        options = FitOptions(self._stopping, how, self.link_options, weight)
         fitted, scored = stages.fit(problem, inputs, rows, begin, options)
         alpha, *_, beta = fitted.state.parameters
         q = rows.to_tasks(fitted.state.q)
@@ -316,24 +355,3 @@ class VariationalBayes(BayesEstimator):
         self._state = FitState(q, of_shares((alpha, beta), problem.tasks.shares, states))
         self._plain = of_shares(fitted.plain_parameters, problem.tasks.shares, states)
         return fitted, scored
-
-    def _problem(self, rows: Rows, inputs: Inputs) -> Problem:
-        """Set up plain VB."""
-        problem = self._plain_problem(self.worker_model, rows, inputs)
-        if self._communities is not None:
-            problem = problem._replace(workers=self._communities)
-        return problem
-
-    @property
-    def _calibration_options(self) -> CalibrationOptions:
-        """What the user wants of probabilities; True and False are older words for two modes."""
-        older = {True: "auto", False: "none"}
-        mode = older[self.calibrate] if isinstance(self.calibrate, bool) else self.calibrate
-        return CalibrationOptions(mode, self.dependence)
-
-
-def _with_priors_of(problem: Problem, model: VariationalBayes) -> Parameters:
-    """Return the parameters of an earlier model under these priors, which may be others now."""
-    former = model._crowd_model.states.prior, model._crowd_model.workers.prior
-    ends = zip(problem.prior, model._state.parameters, former, strict=True)
-    return tuple(prior + (end - before) for prior, end, before in ends)

@@ -14,7 +14,7 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -31,6 +31,10 @@ from tiebreak.kernels.layout import ByTask, Codes, Floats
 from tiebreak.kernels.sweeper import Logs
 from tiebreak.links.graph import LinkCodes, each_once
 
+if TYPE_CHECKING:
+    from tiebreak.inference.stages import FitOptions
+
+MODES = ("auto", "votes", "none")
 DEPENDENCE = 0.35  # ρ expected of people; chosen on ten datasets, see docs/probabilities.md
 LOGIT_SPREAD = 1.5  # of the prior on logit ρ: some tens of known labels overrule it
 LOG_SPREAD = 0.5  # of the prior on log t around 0
@@ -87,18 +91,14 @@ class Evidence(NamedTuple):
         return self._replace(links=links, gold=gold)
 
 
-class CalibrationOptions(NamedTuple):
-    """What the user wants of probabilities."""
-
-    mode: str = "auto"  # "auto", "votes" or "none"
-    dependence: float = DEPENDENCE
-    # How many responses a task's own prior counts as, where it was learnt from the crowd and so
-    # shares its errors: [eq:design-effect].
-    n_more: float = 0.0
-
-
 def choose(
-    plain: Problem, parameters: Parameters, options: CalibrationOptions, evidence: Evidence | None
+    plain: Problem,
+    parameters: Parameters,
+    options: FitOptions,
+    evidence: Evidence | None,
+    known: Known | None = None,
+    *,
+    from_gold: bool = False,
 ) -> Calibration | None:
     """Return how scores become probabilities; None: as the model says.
 
@@ -108,48 +108,23 @@ def choose(
         Plain VB, which has seen neither links nor gold.
     evidence
         Links and gold, which overrule what is expected; None where there are none.
+    known
+        All known rows, where they are all of the evidence.
+    from_gold
+        Whether the fit with these started from workers as known labels alone show them.
     """
-    if options.mode == "none":
+    if options.calibrate == "none":
         return None
-    if options.mode == "votes" or evidence is None:
+    if options.calibrate == "votes" or evidence is None:
         return Calibration(options.dependence)
     tasks = evidence.tasks()
-    scores = class_scores_of(plain, plain.logs(parameters), tasks)
-    return _fit_to(plain, tasks, scores, evidence, options)
-
-
-def choose_by_gold(
-    plain: Problem,
-    parameters: Parameters,
-    known: Known,
-    options: CalibrationOptions,
-    *,
-    from_gold: bool,
-) -> Calibration | None:
-    """Return how the scores of a fit with gold alone become probabilities.
-
-    Parameters
-    ----------
-    plain, parameters
-        Plain VB, which has not seen the gold.
-    from_gold
-        Whether the fit with gold started from workers as known labels alone show them.
-    """
-    gold = GoldCodes(known.task, known.label)
-    evidence = Evidence(None, np.empty(0), gold, is_sample=known.weight is not None)
     # On a scale gold moves workers however few labels it has: plain VB scores as no fit with gold.
     share = 0.0 if plain.workers.starts_at_gold else LEAST_SHARE
-    if options.mode != "auto" or len(known.task) < max(N_FOLDS, share * plain.n_tasks):
-        return choose(plain, parameters, options, evidence)
-    scores = held_out_scores(plain, parameters, known, from_gold=from_gold)
-    order = np.argsort(known.task, kind="stable")
-    return _fit_to(plain, known.task[order], scores[order], evidence, options)
-
-
-def _fit_to(
-    plain: Problem, tasks: Codes, scores: Floats, evidence: Evidence, options: CalibrationOptions
-) -> Calibration:
-    """Fit to evidence on these tasks, in ascending order, by their class scores."""
+    if known is not None and len(tasks) >= max(N_FOLDS, share * plain.n_tasks):
+        scores = held_out_scores(plain, parameters, known, from_gold=from_gold)
+        scores = scores[np.argsort(known.task, kind="stable")]
+    else:
+        scores = class_scores_of(plain, plain.logs(parameters), tasks)
     n_given = n_responses(plain.rows, tasks) + options.n_more
     return fit(scores, n_given, evidence.among(tasks), options.dependence)
 
@@ -159,9 +134,9 @@ def held_out_scores(
 ) -> Floats:
     """Return the class scores of known tasks, each by a fit without its fold's labels."""
     scores = np.empty((len(known.task), plain.n_classes))
+    fold = folds_of(plain, parameters, known)
     # Parameters say where a fold starts; q only has to be the same after a cold and a warm start.
     q = plain.votes()
-    fold = folds_of(plain, parameters, known)
     for own in (fold == each for each in range(N_FOLDS)):
         rest = known.keep(~own)
         implied = rest.parameters(plain, q) if from_gold else parameters
@@ -183,13 +158,10 @@ def folds_of(plain: Problem, parameters: Parameters, known: Known) -> Codes:
     return deal(np.argsort(scores[is_known] - of_others, kind="stable"), N_FOLDS)
 
 
-def fit(
-    scores: Floats,
-    n_responses: Floats,
-    evidence: Evidence,
-    dependence: float,
-) -> Calibration:
+def fit(scores: Floats, n_responses: Floats, evidence: Evidence, dependence: float) -> Calibration:
     """Return ρ and t that make probabilities fit links and gold best: [eq:calibration].
+
+    How far they are known is said by Laplace's method: the inverse of how the cost bends there.
 
     Parameters
     ----------
@@ -209,33 +181,19 @@ def fit(
 
     from scipy.optimize import minimize  # here: it takes longer to load than many a fit
 
-    found = minimize(cost, (expected, 0.0), method="Nelder-Mead").x
-    x = (float(found[0]), float(found[1]))
-    best = Calibration(float(expit(x[0])), float(np.exp(x[1])))
-    return _with_spread(best, cost, x)
-
-
-def _with_spread(
-    best: Calibration, cost: Callable[[Sequence[float]], float], at: Sequence[float]
-) -> Calibration:
-    """Say how far it is known, by Laplace's method: the inverse of how the cost bends there."""
-
-    def beside(one: int, other: int) -> float:
-        return cost((at[0] + one * BEND, at[1] + other * BEND))
-
-    least = cost(at)
-    first = beside(1, 0) - 2.0 * least + beside(-1, 0)
-    second = beside(0, 1) - 2.0 * least + beside(0, -1)
-    mixed = (beside(1, 1) - beside(1, -1) - (beside(-1, 1) - beside(-1, -1))) / 4.0
+    at = minimize(cost, (expected, 0.0), method="Nelder-Mead").x.tolist()
+    best = Calibration(float(expit(at[0])), float(np.exp(at[1])))
+    beside = {
+        (i, j): cost((at[0] + i * BEND, at[1] + j * BEND)) for i in (-1, 0, 1) for j in (-1, 0, 1)
+    }
+    first = beside[1, 0] - 2.0 * beside[0, 0] + beside[-1, 0]
+    second = beside[0, 1] - 2.0 * beside[0, 0] + beside[0, -1]
+    mixed = (beside[1, 1] - beside[1, -1] - (beside[-1, 1] - beside[-1, -1])) / 4.0
     size = first * second - mixed**2
     if first <= 0.0 or size <= 0.0:  # no bowl: the priors still hold
         return best
     step = BEND**2 / size
-    return best._replace(
-        dependence_variance=second * step,
-        multiplier_variance=first * step,
-        covariance=-mixed * step,
-    )
+    return Calibration(*best[:2], second * step, first * step, -mixed * step)
 
 
 def log_likelihood_of(

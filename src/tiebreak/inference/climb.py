@@ -46,6 +46,9 @@ HIGHER = 1e-6  # relative: bounds that differ by less are equal
 LOG_ROUNDER = 1.5 * 2.0**16
 
 
+NOTHING = np.empty((0, 0))
+
+
 class Stopping(NamedTuple):
     """When a fit ends, and whether SQUAREM may shorten it."""
 
@@ -206,42 +209,37 @@ def climb(
     while n_sweeps < max_iter and not converged:
         n_sweeps += 1
         path = path[-1:]  # parameters may be large: none is held that no step needs
-        made = step(problem, sweeps, at, memory) if device is None else Step(*device(at))
-        if fallback is not None and not made.bound >= bounds[-1] - ROUNDING * abs(bounds[-1]):
+        if device is None:
+            after, bound, sums = step(problem, sweeps, at, memory)
+        else:
+            after, bound, change = device(at)
+            sums = Sums(NOTHING, (), change=change)
+        if fallback is not None and not bound >= bounds[-1] - ROUNDING * abs(bounds[-1]):
             bounds.append(bounds[-1])
             at, fallback, path, goes_on = fallback, None, [], False
             continue
-        bounds.append(made.bound)
-        sweeps.watch(made.bound)
-        implied, memory = made.parameters, made.memory
-        converged = fallback is None and goes_on and made.change < tol
-        if converged or made.may_cycle:
+        bounds.append(bound)
+        sweeps.watch(bound)
+        implied, memory = after, sums.memory
+        converged = fallback is None and goes_on and sums.change < tol
+        if converged or sums.may_cycle:
             break
         path = [*path, at] if may_leap and fallback is None else []
         at, fallback, goes_on = implied, None, True
-        if len(path) == 2 and made.change < NEAR and n_sweeps + 1 < max_iter:
+        if len(path) == 2 and sums.change < NEAR and n_sweeps + 1 < max_iter:
             at, fallback = extrapolated(path[0], path[1], implied), implied
     ended = implied if device is None else device.end(implied)
     q, remote = sweeps.close()
     return FitState(q, tuple(ended), memory, tuple(bounds), n_sweeps, converged, remote)
 
 
-class Step(NamedTuple):
-    """What one sweep leads to."""
-
-    parameters: Any
-    bound: float
-    change: float  # the largest of any q
-    memory: Any = None
-    may_cycle: bool = False  # sweeps go to and fro between two states
-
-
-def step(problem: Problem, sweeps: Sweeps, at: Parameters, memory: Any) -> Step:
-    """Sweep once; return the parameters that the new q implies, and the bound there."""
+def step(
+    problem: Problem, sweeps: Sweeps, at: Parameters, memory: Any
+) -> tuple[Parameters, float, Sums]:
+    """Sweep once; return the parameters that the new q implies, the bound there, and the sums."""
     sums = sweeps.sweep(at, problem.logs(at), memory)
     new = problem.updated(sums)
-    bound = problem.bound(new, sums.value)
-    return Step(new, bound, sums.change, sums.memory, sums.may_cycle)
+    return new, problem.bound(new, sums.value), sums
 
 
 class Sweeps:
@@ -369,33 +367,26 @@ def extrapolated(first: Parameters, second: Parameters, third: Parameters) -> Pa
     >>> float(np.log(extrapolated(*sweeps)[0]).round(6))  # the limit of 0, 1, 1.5, …
     2.0
     """
-    steps = [_steps(*parts) for parts in zip(first, second, third, strict=True)]
-    length = np.sqrt(sum(float((one**2).sum()) for one, _ in steps))
-    bend = np.sqrt(sum(float(((two - one) ** 2).sum()) for one, two in steps))
-    far = max(1.0, length / bend) if bend > 0.0 else 1.0
-    return tuple(_ahead(part, *each, float(far)) for part, each in zip(third, steps, strict=True))
-
-
-def _steps(first: Floats, second: Floats, third: Floats) -> tuple[Floats, Floats]:
-    """Return the two steps between logs; in place, as parameters may be large."""
-    middle = np.log(second)
-    one = np.log(first, out=np.empty_like(first))  # `out`: what comes back can be written to
-    np.subtract(middle, one, out=one)
-    two = np.log(third, out=np.empty_like(third))
-    two -= middle
-    return one, two
-
-
-def _ahead(third: Floats, one: Floats, two: Floats, far: float) -> Floats:
-    """Return where steps lead, counted from the third; overwrites the steps."""
-    two -= one
-    two *= far**2 - 1.0
-    one *= 2.0 * (far - 1.0)
-    one += two
-    np.clip(one, -FARTHEST, FARTHEST, out=one)
-    np.exp(one, out=one)
-    one *= third
-    return one
+    steps: list[tuple[Floats, Floats]] = []
+    for one, two, three in zip(first, second, third, strict=True):
+        middle = np.log(two)
+        before = np.log(one, out=np.empty_like(one))  # `out`: what comes back can be written to
+        np.subtract(middle, before, out=before)
+        after = np.log(three, out=np.empty_like(three))
+        after -= middle
+        steps.append((before, after))
+    length = np.sqrt(sum(float((before**2).sum()) for before, _ in steps))
+    bend = np.sqrt(sum(float(((after - before) ** 2).sum()) for before, after in steps))
+    far = float(max(1.0, length / bend) if bend > 0.0 else 1.0)
+    for here, (ahead, after) in zip(third, steps, strict=True):  # in place: they may be large
+        after -= ahead
+        after *= far**2 - 1.0
+        ahead *= 2.0 * (far - 1.0)
+        ahead += after
+        np.clip(ahead, -FARTHEST, FARTHEST, out=ahead)
+        np.exp(ahead, out=ahead)
+        ahead *= here
+    return tuple(ahead for ahead, _ in steps)
 
 
 def _kept_on_device(problem: Problem, sweeps: Sweeps) -> Any:

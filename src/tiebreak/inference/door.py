@@ -13,8 +13,8 @@ Confusion matrices have workers × K² cells: with many classes that is said, or
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -107,8 +107,12 @@ def read_and_check_inputs(
 
     Soft links imply nothing for sure: they may contradict each other and gold.
     """
-    crowd, pairs, known = _read(responses, links, gold, scale)
+    if not isinstance(responses, Responses):
+        responses = tables.read_responses(responses, scale=scale)
+    known = gold if isinstance(gold, Gold | None) else tables.read_gold(gold)
+    pairs = links if isinstance(links, Links | None) else tables.read_links(links)
     table = None if constraints is None else tables.read_constraints(constraints)
+    crowd: Responses = responses
     if table is not None and len(table):
         crowd = with_constrained_tasks(crowd, table)
     if known is not None and not len(known):
@@ -124,41 +128,26 @@ def read_and_check_inputs(
     if crowd.n_classes == 1:
         note("one-class", label=crowd.classes[0])
     gold_codes = None if known is None else known.on(crowd.tasks, crowd.classes)
-    if pairs is None or not len(pairs):
-        inputs = Inputs(crowd, pairs, known, None, gold_codes, None, features=features, scale=found)
-        return inputs if table is None else inputs._replace(rules=rules_of(inputs, table))
-    given_codes = pairs.on(crowd.tasks)
-    firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
-    implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
-    if on_contradiction not in CONTRADICTIONS or not implied.surely_hold():
-        from tiebreak.links.check import check
+    given_codes = implied = None
+    if pairs is not None and len(pairs):
+        given_codes = pairs.on(crowd.tasks)
+        firm = np.zeros(given_codes.n_links, dtype=bool) if soft_links else given_codes.is_hard
+        implied = link_graph.imply(given_codes, crowd.n_classes, firm=firm, gold=gold_codes)
+        if on_contradiction not in CONTRADICTIONS or not implied.surely_hold():
+            from tiebreak.links.check import check
 
-        implied = check(
-            implied,
-            crowd.tasks,
-            classes=crowd.classes,
-            links=pairs,
-            on_contradiction=on_contradiction,
-            may_break=may_break,
-            asker=asker,
-        )
-    inputs = Inputs(
-        crowd, pairs, known, given_codes, gold_codes, implied, features=features, scale=found
-    )
+            implied = check(
+                implied,
+                crowd.tasks,
+                classes=crowd.classes,
+                links=pairs,
+                on_contradiction=on_contradiction,
+                may_break=may_break,
+                asker=asker,
+            )
+    more = {"features": features, "scale": found}
+    inputs = Inputs(crowd, pairs, known, given_codes, gold_codes, implied, **more)
     return inputs if table is None else inputs._replace(rules=rules_of(inputs, table))
-
-
-def _read(
-    responses: Any, links: Any, gold: Any, scale: ScaleOption
-) -> tuple[Responses, Links | None, Gold | None]:
-    """Read what is not read yet."""
-    if not isinstance(responses, Responses):
-        responses = tables.read_responses(responses, scale=scale)
-    if not isinstance(gold, Gold | None):
-        gold = tables.read_gold(gold)
-    if not isinstance(links, Links | None):
-        links = tables.read_links(links)
-    return responses, links, gold
 
 
 def with_constrained_tasks(crowd: Responses, table: Constraints) -> Responses:
@@ -197,24 +186,20 @@ def _with_gold_classes(responses: Responses, gold: Gold) -> Responses:
         return responses
     try:
         wider = responses.with_classes(gold.classes)
+        is_known = bool((wider.classes.codes(gold.classes) >= 0).all())
     except InputError:
-        raise _of_another_type(unseen, responses) from None
-    if (wider.classes.codes(gold.classes) < 0).any():
-        raise _of_another_type(unseen, responses)
+        is_known = False
+    if not is_known:
+        labels = list(responses.classes)
+        raise GoldError(
+            "gold-of-another-type",
+            gold=unseen[0],
+            gold_type=type(unseen[0]).__name__,
+            labels=first_few(list(map(repr, labels)), 3),
+            label_type=type(labels[0]).__name__,
+        )
     note_unused_classes(unseen, responses.classes)
     return wider
-
-
-def _of_another_type(unseen: list[Hashable], responses: Responses) -> GoldError:
-    labels = list(responses.classes)
-    gold, label = unseen[0], labels[0]
-    return GoldError(
-        "gold-of-another-type",
-        gold=gold,
-        gold_type=type(gold).__name__,
-        labels=first_few(list(map(repr, labels)), 3),
-        label_type=type(label).__name__,
-    )
 
 
 # Of fits with many classes:
@@ -226,9 +211,9 @@ _HAS_MEMORY_CHECK: ContextVar[bool] = ContextVar("has_memory_check", default=Tru
 
 
 @contextmanager
-def without_memory_check() -> Iterator[None]:
-    """Let fits begin that seem too large for this machine: somebody said so (`--force`)."""
-    token = _HAS_MEMORY_CHECK.set(False)
+def unchecked(*, force: bool) -> Iterator[None]:
+    """Let fits begin that seem too large for this machine, if somebody said so (`--force`)."""
+    token = _HAS_MEMORY_CHECK.set(not force)
     try:
         yield
     finally:
@@ -256,24 +241,14 @@ def memory_bytes() -> int:
         return 8 << 30
 
 
-def estimate_seconds(responses: Responses, worker_model: str = "confusion") -> float:
-    """Return about how long the sweeps over the cells of confusion matrices take."""
-    n_cells = responses.n_workers * responses.n_classes**2
-    share = 1.0 if worker_model == "confusion" else 0.25  # one coin: its table is filled, no more
-    return n_cells * share * SECONDS_PER_CELL * SWEEPS
-
-
-def unchecked(*, force: bool) -> AbstractContextManager[None]:
-    """Let what is inside begin whatever it costs, if forced; without that change nothing."""
-    return without_memory_check() if force else nullcontext()
-
-
 def note_or_refuse(
     responses: Responses, worker_model: str = "confusion", *, force: bool = False
 ) -> None:
     """Say that a fit takes minutes; refuse one that takes more than ten unless forced."""
     require_memory(responses)
-    seconds = estimate_seconds(responses, worker_model)
+    n_cells = responses.n_workers * responses.n_classes**2
+    share = 1.0 if worker_model == "confusion" else 0.25  # one coin: its table is filled, no more
+    seconds = n_cells * share * SECONDS_PER_CELL * SWEEPS
     if seconds < LONG:
         return
     sizes = {"n_workers": responses.n_workers, "n_classes": responses.n_classes}
@@ -373,31 +348,29 @@ def find_patterns(tasks: ByTask, n_classes: int, single: Mask, start: Floats | N
     """
     whole = Rows(tasks)
     salt = _salt(tasks.n_codes)
-    if _distinct_in_sample(tasks, salt) > SAMPLE_SHARE:
+    # Windows spread over all tasks are the sample.
+    ends = np.linspace(min(WINDOW, tasks.n_tasks), tasks.n_tasks, WINDOWS).astype(np.int64)
+    parts = [_keys_between(tasks, salt, max(0, end - WINDOW), end) for end in np.unique(ends)]
+    sample = np.concatenate(parts)
+    if len(np.unique(sample)) > SAMPLE_SHARE * len(sample):
         return whole
-    found = _by_representative(tasks, n_classes, _representatives(_keys(tasks, salt), single))
-    if found.laid.n_tasks > LARGEST_SHARE * tasks.n_tasks or not _are_equal(tasks, found):
+    keys = [_keys_between(tasks, salt, *block) for block in _blocks(tasks.start)]
+    representative = _representatives(np.concatenate(keys), single)
+    is_own = representative == np.arange(len(representative), dtype=np.int32)
+    first = np.flatnonzero(is_own).astype(np.int32)
+    if len(first) > LARGEST_SHARE * tasks.n_tasks:
         return whole
+    row = (np.cumsum(is_own, dtype=np.int32) - 1)[representative]
+    laid = layout.part_of(tasks, first, n_classes)
+    found = Rows(laid, np.bincount(row).astype(np.float64), row, first)
     if start is not None and not np.array_equal(found.to_tasks(found.to_rows(start)), start):
         return whole
-    return found
+    return found if _are_equal(tasks, laid, row) else whole
 
 
 def _salt(n_codes: int) -> Keys:
     """Return one random number per code; a task's key is the sum over its responses."""
     return np.random.default_rng(0).integers(0, 2**64, n_codes, dtype=np.uint64)
-
-
-def _distinct_in_sample(tasks: ByTask, salt: Keys) -> float:
-    """Return the share of different patterns in windows spread over all tasks."""
-    ends = np.linspace(min(WINDOW, tasks.n_tasks), tasks.n_tasks, WINDOWS).astype(np.int64)
-    parts = [_keys_between(tasks, salt, max(0, end - WINDOW), end) for end in np.unique(ends)]
-    sample = np.concatenate(parts)
-    return len(np.unique(sample)) / len(sample)
-
-
-def _keys(tasks: ByTask, salt: Keys) -> Keys:
-    return np.concatenate([_keys_between(tasks, salt, *block) for block in _blocks(tasks.start)])
 
 
 def _keys_between(tasks: ByTask, salt: Keys, low: int, high: int) -> Keys:
@@ -429,23 +402,11 @@ def _representatives(keys: Keys, single: Mask) -> Codes:
     return representative
 
 
-def _by_representative(tasks: ByTask, n_classes: int, representative: Codes) -> Rows:
-    """Lay out one pattern for each task that represents itself, in the order of tasks."""
-    is_own = representative == np.arange(len(representative), dtype=np.int32)
-    first = np.flatnonzero(is_own).astype(np.int32)
-    pattern = (np.cumsum(is_own, dtype=np.int32) - 1)[representative]
-    laid_out = layout.part_of(tasks, first, n_classes)
-    return Rows(laid_out, np.bincount(pattern).astype(np.float64), pattern, first)
-
-
-def _are_equal(tasks: ByTask, found: Rows) -> bool:
+def _are_equal(tasks: ByTask, few: ByTask, row: Codes) -> bool:
     """Compare each task with its pattern, response by response: equal keys are no proof."""
-    assert found.row is not None  # made by `_by_representative`
-    few = found.laid
     length = np.diff(few.start)
     for low, high in _blocks(tasks.start):
-        start = tasks.start[low : high + 1]
-        pattern = found.row[low:high]
+        start, pattern = tasks.start[low : high + 1], row[low:high]
         if not np.array_equal(np.diff(start), length[pattern]):
             return False
         offset = np.repeat(few.start[pattern] - start[:-1], length[pattern])

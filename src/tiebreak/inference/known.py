@@ -25,8 +25,13 @@ from tiebreak.options import AUTO
 
 if TYPE_CHECKING:
     from tiebreak.inference.climb import Problem
+    from tiebreak.inference.door import Inputs
 
 SHARED = 0.04  # ρ of guesses; chosen on draws 0 to 5 of gold, see experiments/07_juries/README.md
+
+# How often a known task counts on a scale. A channel is learnt from few tasks, so that guesses
+# outweigh gold sooner than there are; of care_asset and simulated juries: experiments/10_scales.
+WEIGHT_ON_SCALE = 5.0
 
 PARTS = 16  # with subtypes weights are multiples of 1 / 16, so that sums are exact
 LEAST_AGAINST = 6  # known labels that contradict the crowd before gold names a start of its own:
@@ -128,20 +133,23 @@ class Known(NamedTuple):
         return bool(is_much.any())
 
 
-def weight_of_known(
-    gold_weight: GoldWeight, n_given: npt.ArrayLike, n_classes: int, *, has_links: bool = False
-) -> Floats | None:
-    """Return how often a known task counts, (n_workers, class); None: once for everyone.
+def weight_of_gold(gold_weight: GoldWeight, inputs: Inputs) -> Floats | None:
+    """Return how often known tasks count, (n_workers, n_classes); None: once for everyone.
 
-    `n_given` is how many responses each worker gave, by weight. With links "auto" is once: a known
-    label settles whole groups of tasks, which links chose and not chance, so that they are no
-    sample of what a worker sees.
-
-    >>> weight_of_known("auto", [101, 1], 2).tolist()
-    [[2.98, 2.98], [1.0, 1.0]]
+    With links "auto" is once: a known label settles whole groups of tasks, which links chose and
+    not chance, so that they are no sample of what a worker sees.
     """
-    n_given = np.asarray(n_given)
-    if gold_weight == 1.0 or (has_links and gold_weight == AUTO):
+    if inputs.gold_codes is None:
+        return None
+    counts = inputs.responses.weigh_labels()
+    if inputs.remote is not None:
+        counts = inputs.remote.answers.counts
+    n_given, n_classes = counts.sum(axis=1), counts.shape[1]
+    if gold_weight == AUTO and inputs.link_codes is not None:
+        gold_weight = 1.0
+    elif gold_weight == AUTO and inputs.scale is not None:
+        gold_weight = WEIGHT_ON_SCALE
+    if gold_weight == 1.0:
         return None
     if not isinstance(gold_weight, str):
         return np.full((len(n_given), n_classes), float(gold_weight))

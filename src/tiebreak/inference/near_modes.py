@@ -8,8 +8,6 @@ took. The fit itself stays as it is.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tiebreak.data import Responses
@@ -28,32 +26,10 @@ KEPT = 0.5  # of the labels that were swapped: where fewer stay changed, the cli
 SETTLED = 1e-2  # no q moves by more: only then is an end another mode, and not a way to this one
 
 
-class NearMode(NamedTuple):
-    """Another mode, nearly as likely."""
-
-    swapped: tuple[int, int]  # the classes
-    behind: float  # nats, scaled as probabilities are
-    n_changed: int  # labels that differ
-
-
 def note_near_mode(
     problem: Problem, run: FitState, responses: Responses, stopping: Stopping, dependence: float
 ) -> None:
-    """Say so where labels hang on which of two modes a fit of plain responses ended in."""
-    if responses.n_responses > LARGEST:
-        return
-    found = find_near_mode(problem, run, stopping, dependence)
-    if found is None:
-        return
-    one, other = (responses.classes[k] for k in found.swapped)
-    how = {"behind": found.behind, "n_changed": found.n_changed, "n_tasks": responses.n_tasks}
-    note("near-mode", one=one, other=other, **how)
-
-
-def find_near_mode(
-    problem: Problem, run: FitState, stopping: Stopping, dependence: float
-) -> NearMode | None:
-    """Return the mode with two classes swapped, where it is near or ahead and has other labels.
+    """Say so where labels hang on which of two modes a fit of plain responses ended in.
 
     A climb that is cut short may be on its way back to where the fit ended: where labels have come
     back, or q still moves. One that is ahead of it cannot be, as bounds never fall. Bounds differ
@@ -61,24 +37,32 @@ def find_near_mode(
     are, by the design effect.
     """
     max_iter = int(SHARE * run.n_sweeps) - 1  # and one pass that counts what the start implies
-    if problem.n_classes < 2 or max_iter < 1 or not run.converged:
-        return None
+    if responses.n_responses > LARGEST or problem.n_classes < 2:
+        return
+    if max_iter < 1 or not run.converged:
+        return
     swapped = most_confused(problem, run)
-    start = _swap(problem, run.q, swapped)
+    start: Floats = run.q.reshape(len(run.q), problem.n_classes, -1).copy()
+    start[:, swapped] = start[:, swapped[::-1]]
+    start = start.reshape(run.q.shape)
     loose = Stopping(max(stopping.tol, SETTLED), max_iter, stopping.accelerate)
     other = climb(problem, FitState(q=start), loose)
-    scale = float(Calibration(dependence).scale(np.array([problem.mean_responses]))[0])
-    behind = scale * (run.bounds[-1] - other.bounds[-1])
-    n_swapped, n_changed = (_n_changed(problem, run.q, each) for each in (start, other.q))
     if abs(run.bounds[-1] - other.bounds[0]) <= SAME * abs(run.bounds[-1]):
-        return None  # nothing but the start names the classes: the prior was chosen to be so
-    is_near = behind <= NEAR and other.converged and n_changed >= KEPT * n_swapped
-    if not n_changed or not (is_near or behind < -AHEAD):
-        return None
-    return NearMode(swapped, behind, n_changed)
+        return  # nothing but the start names the classes: the prior was chosen to be so
+    scale = Calibration(dependence).scale(np.array([problem.mean_responses]))[0]
+    behind = float(scale) * (run.bounds[-1] - other.bounds[-1])
+    copies = np.ones(len(run.q)) if problem.copies is None else problem.copies
+    mine, at_start, yours = (likeliest(problem.by_class(q))[0] for q in (run.q, start, other.q))
+    n_changed = int(copies[mine != yours].sum())
+    is_kept = n_changed >= KEPT * copies[mine != at_start].sum()
+    is_near = behind <= NEAR and other.converged and is_kept
+    if n_changed and (is_near or behind < -AHEAD):
+        one, two = (responses.classes[k] for k in swapped)
+        how = {"behind": behind, "n_changed": n_changed, "n_tasks": responses.n_tasks}
+        note("near-mode", one=one, other=two, **how)
 
 
-def most_confused(problem: Problem, run: FitState) -> tuple[int, int]:
+def most_confused(problem: Problem, run: FitState) -> list[int]:
     """Return the two classes that responses to tasks of one of them most often mix up.
 
     In shares of the responses to either class, so that large classes are not always taken.
@@ -91,19 +75,4 @@ def most_confused(problem: Problem, run: FitState) -> tuple[int, int]:
     own = np.diag(counts)
     share = mixed / np.maximum(mixed + own[:, None] + own[None, :], 1e-300)
     np.fill_diagonal(share, -1.0)
-    one, other = np.unravel_index(int(share.argmax()), share.shape)
-    return int(min(one, other)), int(max(one, other))
-
-
-def _swap(problem: Problem, q: Floats, classes: tuple[int, int]) -> Floats:
-    by_class = q.reshape(len(q), problem.n_classes, -1).copy()
-    one, other = classes
-    by_class[:, [one, other]] = by_class[:, [other, one]]
-    return by_class.reshape(q.shape)
-
-
-def _n_changed(problem: Problem, q: Floats, other: Floats) -> int:
-    """Return how many tasks have another label in the other q."""
-    mine, yours = (likeliest(problem.by_class(each))[0] for each in (q, other))
-    differs = mine != yours
-    return int(differs.sum() if problem.copies is None else problem.copies[differs].sum())
+    return sorted(int(each) for each in np.unravel_index(int(share.argmax()), share.shape))

@@ -14,9 +14,10 @@ import numpy as np
 from scipy.special import expit
 
 from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
 from tiebreak.inference import calibration
-from tiebreak.inference.calibration import TRUSTED_ERROR, CalibrationOptions, Evidence
+from tiebreak.inference.calibration import DEPENDENCE, TRUSTED_ERROR, Evidence
 from tiebreak.inference.climb import (
     FitState,
     Problem,
@@ -53,9 +54,11 @@ class FitOptions(NamedTuple):
     """What an estimator's options say of its fits."""
 
     stopping: Stopping
-    calibration: CalibrationOptions = CalibrationOptions()
     links: LinkOptions | None = None
     weight: Floats | None = None  # (n_workers, n_classes) how often known tasks count; None: once
+    calibrate: str = "auto"  # one of `calibration.MODES`
+    dependence: float = DEPENDENCE
+    n_more: float = 0.0  # responses that a task's own prior counts as: it shares their errors
 
 
 class Fitted(NamedTuple):
@@ -127,7 +130,7 @@ def fit(
     scored = calibrate(fitted, options, found)
     scored = decode(problem, state.parameters, scored, options.links)
     has_both = inputs.rules is not None and rows.gold is not None
-    of_known = _of_known(fitted, options) if has_both else None
+    of_known = said_of_known(fitted, options.dependence) if has_both else None
     return fitted, constrain(inputs, problem, scored, of_known)
 
 
@@ -181,8 +184,8 @@ def fit_links(
     is_single = implied.gold is None and not ties_three(implied.given, plain.n_classes)
     if is_single or not start.is_cold:
         return problem, climb(problem, start_at(problem, state), options.stopping), ()
-    dependence = options.calibration.dependence
-    best, uncertain = best_mode(plain, problem, state, links, options.stopping, dependence)
+    given = state, links, options.stopping, options.dependence
+    best, uncertain = best_mode(plain, problem, *given)
     return problem, best, uncertain
 
 
@@ -239,47 +242,49 @@ def join_scores(
 
 
 def calibrate(fitted: Fitted, options: FitOptions, found: dict[str, Any]) -> Scored:
-    """Choose how scores become probabilities, and score."""
-    plain, parameters = fitted.plain, fitted.plain_parameters
-    how = options.calibration
-    if fitted.rows.gold is not None and fitted.rows.implied is None:
-        chosen = calibration.choose_by_gold(
-            plain, parameters, fitted.known, how, from_gold=bool(found.get("from_gold"))
-        )
-    else:
-        chosen = calibration.choose(plain, parameters, how, _evidence(fitted, options))
-    n_given = calibration.n_responses(plain.rows) + how.n_more if how.n_more else None
-    given = fitted.problem, fitted.state, chosen, n_given, fitted.known
-    q, memory = calibration.probabilities(*given)
+    """Choose how scores become probabilities, and score.
+
+    Gold and hard links are trusted; soft ones are taken at the error rate that is stated or found.
+    """
+    plain, problem, known, implied = fitted.plain, fitted.problem, fitted.known, fitted.rows.implied
+    tasks, is_sample = problem.tasks, options.weight is not None
+    evidence: Evidence | None = None
+    is_of_gold = implied is None and fitted.rows.gold is not None
+    if is_of_gold:
+        gold = GoldCodes(known.task, known.label)
+        evidence = Evidence(None, np.empty(0), gold, is_sample=is_sample)
+    elif implied is not None and isinstance(tasks, Linked):
+        links = implied.given
+        if tasks.errors is not None:
+            same, different = rates_of(fitted.state.parameters[1])
+            source = 0 if links.who is None or len(same) == 1 else links.who + 1
+            wrong = np.where(links.must, different[source], same[source])
+        else:
+            error = getattr(options.links, "error", None)
+            log_odds, hard = log_odds_of(links, None if error is None else float(error))
+            wrong = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
+        evidence = Evidence(links, wrong, implied.gold, is_sample=is_sample)
+    chosen = calibration.choose(
+        plain,
+        fitted.plain_parameters,
+        options,
+        evidence,
+        known if is_of_gold else None,
+        from_gold=bool(found.get("from_gold")),
+    )
+    n_given = calibration.n_responses(plain.rows) + options.n_more if options.n_more else None
+    q, memory = calibration.probabilities(problem, fitted.state, chosen, n_given, known)
     label, _ = likeliest(plain.by_class(fitted.state.q))
     return Scored(q=q, label=label, memory=memory, found={**found, "calibration_": chosen})
 
 
-def _of_known(fitted: Fitted, options: FitOptions) -> Floats:
+def said_of_known(fitted: Fitted, dependence: float) -> Floats:
     """Return what plain VB, which has seen no label, says of known rows, (n_gold, n_classes)."""
     gold, plain = fitted.rows.gold, fitted.plain
     assert gold is not None
     scores = calibration.class_scores_of(plain, plain.logs(fitted.plain_parameters), gold.task)
-    scale = calibration.Calibration(options.calibration.dependence)
+    scale = calibration.Calibration(dependence)
     return softmax(scores, scale.scale(calibration.n_responses(plain.rows, gold.task)))
-
-
-def _evidence(fitted: Fitted, options: FitOptions) -> Evidence | None:
-    """Trust gold and hard links; take soft ones at the error rate that is stated or was found."""
-    implied, tasks = fitted.rows.implied, fitted.problem.tasks
-    if not isinstance(tasks, Linked) or implied is None:
-        return None
-    links = implied.given
-    given = options.links or ExactLinkOptions()
-    error = given.error if isinstance(given, ExactLinkOptions) else None
-    if tasks.errors is not None:
-        same, different = rates_of(fitted.state.parameters[1])
-        source = 0 if links.who is None or len(same) == 1 else links.who + 1
-        wrong = np.where(links.must, different[source], same[source])
-    else:
-        log_odds, hard = log_odds_of(links, None if error is None else float(error))
-        wrong = np.where(hard, TRUSTED_ERROR, expit(-np.abs(log_odds)))
-    return Evidence(links, wrong, implied.gold, is_sample=options.weight is not None)
 
 
 def decode(
@@ -373,7 +378,17 @@ def q_of_model(model: Any, responses: Responses, worker_model: str | None = None
     n_subtypes = q.shape[1] // max(former.n_classes, 1)
     if n_subtypes > 1:
         votes = split_into_subtypes(votes, votes, n_subtypes)
-    return _moved(former, q, responses, votes)
+    place = former.tasks.codes(responses.tasks)
+    subtype = np.tile(np.arange(n_subtypes), former.n_classes)
+    new_class = np.repeat(responses.classes.codes(former.classes), n_subtypes)
+    column = np.where(new_class >= 0, new_class * n_subtypes + subtype, -1)
+    seen, kept = np.flatnonzero(place >= 0), np.flatnonzero(column >= 0)
+    moved = np.zeros((len(seen), votes.shape[1]))
+    moved[:, column[kept]] = q[np.ix_(place[seen], kept)]
+    total = moved.sum(axis=1)
+    has_mass = total > 0.0  # not where all that was likely is no class any more
+    votes[seen[has_mass]] = moved[has_mass] / total[has_mass, None]
+    return votes
 
 
 def are_equal(one: Responses, other: Responses) -> bool:
@@ -390,26 +405,3 @@ def are_equal(one: Responses, other: Responses) -> bool:
         and one.workers == other.workers
         and one.tasks == other.tasks
     )
-
-
-def _moved(former: Responses, q: Floats, responses: Responses, votes: Floats) -> Floats:
-    """Return q of a model of other responses, by these tasks and their states.
-
-    `votes`, (n_tasks, n_states), is where tasks that the model has not seen start.
-    """
-    place = former.tasks.codes(responses.tasks)
-    n_subtypes = q.shape[1] // max(former.n_classes, 1)
-    subtype = np.arange(n_subtypes)
-    new_class = np.repeat(responses.classes.codes(former.classes), n_subtypes)
-    column = np.where(
-        new_class >= 0, new_class * n_subtypes + np.tile(subtype, former.n_classes), -1
-    )
-    seen = np.flatnonzero(place >= 0)
-    kept = np.flatnonzero(column >= 0)
-    moved = np.zeros((len(seen), votes.shape[1]))
-    moved[:, column[kept]] = q[np.ix_(place[seen], kept)]
-    total = moved.sum(axis=1)
-    has_mass = total > 0.0  # not where all that was likely is no class any more
-    start = votes.copy()
-    start[seen[has_mass]] = moved[has_mass] / total[has_mass, None]
-    return start

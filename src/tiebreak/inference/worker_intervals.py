@@ -1,15 +1,5 @@
 """How far parameters of workers may be off: counts of cells, refined, and their linear response.
 
-Parameters of every worker model are rows of Dirichlet counts. A response to a task in some state
-counts in one cell, and the cells of a row share 1 between them. With confusion matrices a cell is
-(worker, answer, state) and a row (worker, state); with coins a worker is one row of two cells,
-right and wrong. States are rows as well: one of all classes, and one per class where it has
-subtypes. Two workers, two classes, confusion matrices:
-
-    cell      0 … 3                    4 … 7       8, 9
-    means     worker 0: [code, state]  worker 1    class 0, class 1
-    row       0, 1, 0, 1               2, 3, 2, 3  4, 4
-
 Variational Bayes is too sure of tasks: a response counts as evidence about its own worker, and that
 worker's confusions then speak for the response. A collapsed sweep (CVB0, after Asuncion et al.,
 2009) takes a task's own counts away before it is scored, [eq:collapsed].
@@ -30,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from tiebreak.inference.dirichlet import FIXED, ClassPrior
 from tiebreak.inference.workers import WorkerCells
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
@@ -55,71 +44,27 @@ class Votes(NamedTuple):
     flip: Codes  # (n_tasks,) 1: of the other one of two classes
 
 
-class Cells(NamedTuple):
-    """Where responses and states count, and what the counts are before any."""
-
-    of_code: Offsets  # (n_codes, n_states) the cell of a response to a task in a state
-    of_state: Offsets  # (n_layers, n_states) the cells of a state: its class, its subtype
-    row: Offsets  # (n_cells,)
-    prior: Floats  # (n_cells,)
-    is_fixed: Mask  # (n_cells,) of rows that are known and not learnt
-    share: Floats  # (n_codes, n_states) of its cell's probability that a response has
-    between: Floats  # (n_cells,) variance of means between kinds of workers
-    n_classes: int
-
-    @classmethod
-    def of(cls, workers: WorkerCells, states: ClassPrior) -> Cells:
-        """Number the cells of states after those of workers."""
-        layers, priors = [states.class_of.astype(np.int64)], [states.of_class]
-        rows = [np.zeros(states.n_classes, dtype=np.int64)]
-        if states.n_subtypes > 1:  # each class is one more row
-            priors.append(states.prior)
-            layers.append(states.n_classes + np.arange(len(states.class_of)))
-            rows.append(1 + states.class_of.astype(np.int64))
-        n_rows = int(workers.row.max()) + 1
-        of_states = np.concatenate(priors)
-        is_known = np.full(len(of_states), states.read == FIXED)
-        return cls(
-            workers.of_code,
-            len(workers.prior) + np.stack(layers),
-            np.concatenate([workers.row, *(n_rows + each for each in rows)]),
-            np.concatenate([workers.prior, of_states]),
-            np.concatenate([workers.is_fixed, is_known]),
-            workers.share,
-            np.concatenate([workers.between, np.zeros(len(of_states))]),
-            states.n_classes,
-        )
-
-    @property
-    def class_of(self) -> Offsets:
-        """The class of each state."""
-        return np.asarray(self.of_state[0] - self.of_state[0].min())
-
-    def row_sums(self, values: Floats) -> Floats:
-        """Return the sum over each cell's row, (n_cells,)."""
-        return np.asarray(np.bincount(self.row, weights=values)[self.row])
-
-    def means(self, counts: Floats) -> Floats:
-        """Return the expected probability of each cell."""
-        learnt = counts / self.row_sums(counts)
-        return np.where(self.is_fixed, self.prior / self.row_sums(self.prior), learnt)
-
-    def tally(self, votes: Votes, q: Floats, totals: Floats) -> Floats:
-        """Return prior counts plus what responses and states add."""
-        counts = self.prior.copy()
-        for state, of_task in enumerate(q.T):
-            cell = self.of_code[votes.code, state]
-            counts += np.bincount(cell, votes.weight * of_task[votes.task], minlength=len(counts))
-        for layer in self.of_state:
-            np.add.at(counts, layer, totals)
-        return counts
+def tally(cells: WorkerCells, votes: Votes, q: Floats, totals: Floats) -> Floats:
+    """Return prior counts plus what responses and states add, (n_cells,)."""
+    counts = cells.prior.copy()
+    for state, of_task in enumerate(q.T):
+        cell = cells.of_code[votes.code, state]
+        counts += np.bincount(cell, votes.weight * of_task[votes.task], minlength=len(counts))
+    for layer in cells.of_state:
+        np.add.at(counts, layer, totals)
+    return counts
 
 
 # Refinement
 
 
 def refine(
-    cells: Cells, votes: Votes, q: Floats, totals: Floats, moves: Mask, n_sweeps: int = N_SWEEPS
+    cells: WorkerCells,
+    votes: Votes,
+    q: Floats,
+    totals: Floats,
+    moves: Mask,
+    n_sweeps: int = N_SWEEPS,
 ) -> tuple[Floats, Floats]:
     """Sweep until nothing moves; return q and the counts of all cells, priors included.
 
@@ -132,19 +77,19 @@ def refine(
     moves
         (n_tasks,) tasks without links and gold; all others stay as they are.
     """
-    counts = cells.tally(votes, q, totals)
+    counts = tally(cells, votes, q, totals)
     for _ in range(n_sweeps):
         new = np.where(moves[:, None], softmax(_scores(cells, votes, q, counts)), q)
         change = float(np.abs(new - q).max(initial=0.0))
         totals = totals + (new - q).sum(axis=0)
         q = new
-        counts = cells.tally(votes, q, totals)
+        counts = tally(cells, votes, q, totals)
         if change < TOLERANCE:
             break
     return q, counts
 
 
-def _scores(cells: Cells, votes: Votes, q: Floats, counts: Floats) -> Floats:
+def _scores(cells: WorkerCells, votes: Votes, q: Floats, counts: Floats) -> Floats:
     """Return the log probability of each state of each task, its own counts taken away."""
     tiny = np.finfo(float).tiny
     rows = cells.row_sums(counts)
@@ -179,7 +124,7 @@ def _scores(cells: Cells, votes: Votes, q: Floats, counts: Floats) -> Floats:
 class Spread(NamedTuple):
     """Means of cells, and what is needed for the variance of anything made of them."""
 
-    cells: Cells
+    cells: WorkerCells
     mean: Floats  # (n_cells,)
     own: Floats  # (n_cells,) variance given the classes
     chosen: Offsets  # cells solved together
@@ -225,7 +170,7 @@ class Spread(NamedTuple):
         return np.asarray(own + joint + alone + (each * each) @ self.cells.between)
 
 
-def respond(cells: Cells, votes: Votes, q: Floats, counts: Floats) -> Spread:
+def respond(cells: WorkerCells, votes: Votes, q: Floats, counts: Floats) -> Spread:
     """Return how far the means of all cells may be off.
 
     Parameters
@@ -251,8 +196,11 @@ def respond(cells: Cells, votes: Votes, q: Floats, counts: Floats) -> Spread:
     fixed = cells.is_fixed[chosen]
     among[fixed] = 0.0
     among[:, fixed] = 0.0
-    joint = _all_responses(entries.covariance(chosen, left_open), among)
-    return Spread(cells, mean, own, chosen, joint, alone, total)
+    covariance = entries.covariance(chosen, left_open)
+    feedback = covariance @ among  # M C, no larger than what something holds in place
+    feedback *= min(1.0, LARGEST / max(_largest_eigenvalue(feedback, among), LARGEST))
+    joint = np.linalg.solve(np.eye(len(feedback)) - feedback, covariance)
+    return Spread(cells, mean, own, chosen, (joint + joint.T) / 2.0, alone, total)
 
 
 class Entries(NamedTuple):
@@ -264,7 +212,7 @@ class Entries(NamedTuple):
     q: Floats  # (n_units, n_states)
 
     @classmethod
-    def of(cls, cells: Cells, votes: Votes, q: Floats) -> Entries:
+    def of(cls, cells: WorkerCells, votes: Votes, q: Floats) -> Entries:
         """Return the entries of all responses and of the states of each unit."""
         n_states = q.shape[1]
         _, first = np.unique(votes.unit, return_index=True)
@@ -316,16 +264,6 @@ class Entries(NamedTuple):
         found = some.variance(len(chosen))
         scale = np.sqrt(np.where(found > 0.0, variance[chosen] / np.maximum(found, 1e-300), 1.0))
         return np.asarray(covariance * scale[:, None] * scale)
-
-
-def _all_responses(covariance: Floats, response: Floats) -> Floats:
-    """Return R = C (I − M C)⁻¹, with M C no larger than what something holds in place."""
-    feedback = covariance @ response
-    largest = _largest_eigenvalue(feedback, response)
-    if largest > LARGEST:
-        feedback *= LARGEST / largest
-    found = np.linalg.solve(np.eye(len(feedback)) - feedback, covariance)
-    return np.asarray((found + found.T) / 2.0)
 
 
 def _largest_eigenvalue(feedback: Floats, response: Floats) -> float:

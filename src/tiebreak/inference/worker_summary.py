@@ -32,7 +32,7 @@ from tiebreak.data.ids import Column, Ids
 from tiebreak.errors import InputNote, NotFittedError, OptionError
 from tiebreak.inference import worker_intervals
 from tiebreak.inference.door import Inputs, Rows, lay_out
-from tiebreak.inference.worker_intervals import Cells, Spread, Votes
+from tiebreak.inference.worker_intervals import Spread, Votes
 from tiebreak.inference.workers import PLAIN
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.links import graph as link_graph
@@ -73,7 +73,7 @@ class Interval(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """How a worker reads a scale. Bias and blur are in steps."""
+    """How a worker reads a scale, with the ends of each interval. Bias and blur are in steps."""
 
     worker: Hashable
     bias: float
@@ -210,7 +210,17 @@ def workers_table(model: Any, *, level: float = LEVEL) -> WorkersTable:
         raise NotFittedError("not-fitted", name=type(model).__name__)
     crowd = model.responses_
     prior = model.class_prior_
-    accuracy, confusion = _intervals(model, level)
+    moments = vars(model).get("moments_")
+    if moments is None:
+        found = _spread(model)
+        accuracy, confusion = _accuracy(found, level), _confusion(found, level)
+    else:  # draws: their own moments
+        spread = moments.accuracy_square - moments.accuracy**2
+        accuracy = Interval.of(moments.accuracy, spread, level)
+        square, mean = (
+            each.transpose(0, 2, 1) for each in (moments.confusion_square, moments.confusion)
+        )
+        confusion = Interval.of(mean, square - mean**2, level)
     chance = chance_of(confusion.mean, prior)
     return WorkersTable(
         model.workers_,
@@ -247,19 +257,6 @@ def _traits(model: Any, level: float) -> dict[str, Floats]:
     return {}
 
 
-def _intervals(model: Any, level: float) -> tuple[Interval, Interval]:
-    """Return accuracy, (n_workers,), and confusions, (worker, truth, answer), with intervals."""
-    moments = vars(model).get("moments_")
-    if moments is not None:  # draws: their own moments
-        variance = moments.confusion_square - moments.confusion**2
-        confusion = Interval.of(moments.confusion, variance, level)
-        turned = Interval(*(np.ascontiguousarray(e.transpose(0, 2, 1)) for e in confusion))
-        spread = moments.accuracy_square - moments.accuracy**2
-        return Interval.of(moments.accuracy, spread, level), turned
-    found = _spread(model)
-    return _accuracy(found, level), _confusion(found, level)
-
-
 def _spread(model: Any) -> Spread:
     """Return the cells of a fitted model and how far they may be off.
 
@@ -272,7 +269,7 @@ def _spread(model: Any) -> Spread:
     if state is not None:
         states, workers = model._crowd_model
         alpha, beta = state.parameters
-        cells = Cells.of(workers.cells(beta), states)
+        cells = workers.cells(beta).with_states(states)
         q, counts = worker_intervals.refine(cells, votes, state.q, alpha - states.prior, moves)
         return worker_intervals.respond(cells, votes, q, counts)
     nothing = Inputs(crowd, None, None, None, None, None, scale=model.scale_)
@@ -286,8 +283,9 @@ def _spread(model: Any) -> Spread:
     else:
         raise OptionError("no-worker-model", name=type(model).__name__)
     q = model.probabilities_
-    cells = Cells.of(problem.workers.cells(problem.implied(q)[-1]), problem.tasks.shares)
-    return worker_intervals.respond(cells, votes, q, cells.tally(votes, q, q.sum(axis=0)))
+    cells = problem.workers.cells(problem.implied(q)[-1]).with_states(problem.tasks.shares)
+    counts = worker_intervals.tally(cells, votes, q, q.sum(axis=0))
+    return worker_intervals.respond(cells, votes, q, counts)
 
 
 def _votes_of(model: Any) -> tuple[Votes, Mask]:
@@ -327,48 +325,37 @@ def _votes_of(model: Any) -> tuple[Votes, Mask]:
 
 def _accuracy(found: Spread, level: float) -> Interval:
     """Return the accuracy of each worker over the class prior."""
-    cells = found.cells
-    n_classes, n_states = cells.n_classes, cells.of_code.shape[1]
-    n_workers = len(cells.of_code) // n_classes
+    cells, class_of = found.cells, found.cells.class_of
+    n_classes = int(class_of.max()) + 1
     share = np.prod(found.mean[cells.of_state], axis=0)
-    class_of = cells.class_of
-    states = np.arange(n_states)
-    code = np.arange(n_workers)[:, None] * n_classes + class_of[None, :]
-    right = cells.of_code[code, states[None, :]]
     prior = np.bincount(class_of, share)
-    by_class = np.zeros((n_workers, n_classes))
-    np.add.at(by_class.T, class_of, (found.mean[right] * (share / prior[class_of])).T)
-    worker = np.repeat(np.arange(n_workers), n_states)
-    of_class = np.repeat(np.arange(n_workers), n_classes)
-    classes = np.tile(cells.of_state[0].min() + np.arange(n_classes), n_workers)
-    weight = sparse.csr_array(
-        (
-            np.concatenate([np.tile(share, n_workers), by_class.ravel()]),
-            (np.concatenate([worker, of_class]), np.concatenate([right.ravel(), classes])),
-        ),
-        shape=(n_workers, len(found.mean)),
-    )
+    of_worker = cells.of_code.reshape(-1, n_classes, len(class_of))
+    right = of_worker[:, class_of, np.arange(len(class_of))]  # the cell of a right answer
+    by_class = found.mean[right] * (share / prior[class_of])
+    by_class = by_class.reshape(len(right), n_classes, -1).sum(axis=2)
+    classes = cells.of_state[0].min() + np.arange(n_classes)
+    # Accuracy depends on the cells of right answers and, as their weights, on those of classes.
+    cell = np.hstack([right, np.tile(classes, (len(right), 1))])
+    slope = np.hstack([np.tile(share, (len(right), 1)), by_class])
+    worker = np.repeat(np.arange(len(right)), cell.shape[1])
+    shape = (len(right), len(found.mean))
+    weight = sparse.csr_array((slope.ravel(), (worker, cell.ravel())), shape=shape)
     return Interval.of(by_class @ prior, found.variance_of(weight), level)
 
 
 def _confusion(found: Spread, level: float) -> Interval:
     """Return the confusions of each worker by class; subtypes are taken together."""
-    cells = found.cells
-    n_classes = cells.n_classes
+    cells, class_of = found.cells, found.cells.class_of
+    n_classes = int(class_of.max()) + 1
     share = np.prod(found.mean[cells.of_state], axis=0)
-    within = share / np.bincount(cells.class_of, share)[cells.class_of]
-    weight = within[None, :] * cells.share
-    variance = found.variance()[cells.of_code] * weight**2
-    mean = found.mean[cells.of_code] * weight
-    n_workers = len(cells.of_code) // n_classes
+    weight = cells.share * (share / np.bincount(class_of, share)[class_of])
 
     def by_class(values: Floats) -> Floats:
-        added = values.reshape(len(values), n_classes, -1).sum(axis=2)
-        return np.ascontiguousarray(
-            added.reshape(n_workers, n_classes, n_classes).transpose(0, 2, 1)
-        )
+        added = values.reshape(-1, n_classes, n_classes, len(class_of) // n_classes).sum(axis=3)
+        return np.ascontiguousarray(added.transpose(0, 2, 1))
 
-    return Interval.of(by_class(mean), by_class(variance), level)
+    mean, variance = (each[cells.of_code] for each in (found.mean, found.variance()))
+    return Interval.of(by_class(mean * weight), by_class(variance * weight**2), level)
 
 
 def information_bits(confusion: Floats, class_prior: Floats) -> Floats:
@@ -415,7 +402,15 @@ def verdicts(
     accuracy: Interval, chance: Floats, confusion: Floats, class_prior: Floats, classes: Ids
 ) -> list[str]:
     """Return a word for each worker."""
-    towards, is_biased = _bias(confusion, class_prior)
+    right = np.diagonal(confusion, axis1=1, axis2=2)
+    others = np.maximum(1.0 - class_prior, np.finfo(float).tiny)
+    said = np.einsum("k,wkl->wl", class_prior, confusion)
+    wrongly = (said - class_prior * right) / others  # Pr(said c | truth is not c)
+    towards = wrongly.argmax(axis=1)  # the class that each worker says too often
+    worst = wrongly.max(axis=1)
+    rest = (wrongly.sum(axis=1) - worst) / max(wrongly.shape[1] - 1, 1)
+    missed = 1.0 - right[np.arange(len(towards)), towards]
+    is_biased = (worst >= OFTEN) & (worst >= TWICE * np.maximum(missed, rest))
     reliable_from = chance + RELIABLE * (1.0 - chance)
     words = []
     for w, (mean, low, high) in enumerate(zip(*accuracy, strict=True)):
@@ -429,17 +424,3 @@ def verdicts(
             word = "reliable" if mean >= reliable_from[w] else "weak"
         words.append(word)
     return words
-
-
-def _bias(confusion: Floats, class_prior: Floats) -> tuple[Offsets, Mask]:
-    """Return the class that each worker says too often, and whether that is a bias."""
-    said_of_all = np.einsum("k,wkl->wl", class_prior, confusion)
-    right = np.diagonal(confusion, axis1=1, axis2=2)
-    others = np.maximum(1.0 - class_prior, np.finfo(float).tiny)
-    wrongly = (said_of_all - class_prior * right) / others  # Pr(said c | truth is not c)
-    towards = wrongly.argmax(axis=1)
-    every = np.arange(len(towards))
-    worst = wrongly[every, towards]
-    rest = (wrongly.sum(axis=1) - worst) / max(wrongly.shape[1] - 1, 1)
-    compared = np.maximum(1.0 - right[every, towards], rest)
-    return towards, (worst >= OFTEN) & (worst >= TWICE * compared)

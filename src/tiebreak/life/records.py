@@ -56,7 +56,7 @@ HOMES = {  # of records that few models hold: loaded when one is met
     "FromVote": "tiebreak.estimators.committee",
     "GridPoint": "tiebreak.inference.tasks.mean_field",
     "GoldStage": "tiebreak.estimators.gold_stage",
-    "LikelyBest": "tiebreak.estimators.likely_best",
+    "LikelyBest": "tiebreak.estimators.gold_stage",
     "LinearClassifier": "tiebreak.inference.tasks.classifier",
     "Member": "tiebreak.estimators.committee",
     "Opinion": "tiebreak.estimators.committee",

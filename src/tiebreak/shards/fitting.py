@@ -31,7 +31,7 @@ from tiebreak.data.labels import Labels
 from tiebreak.data.scale import read_scale
 from tiebreak.errors import OptionError, ResponseError
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import Estimator, check_options, require_fitted
+from tiebreak.estimators.base import Estimator, require_fitted
 from tiebreak.estimators.dawid_skene import DawidSkene
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
@@ -273,7 +273,7 @@ def _refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
     if not isinstance(estimator, VariationalBayes):
         estimator._check(links, start)
         return
-    check_options(estimator)
+    estimator._check()
     if not isinstance(estimator.init, str) or estimator.init != "majority":
         raise OptionError("shards-init")
     if isinstance(estimator.link_options, MeanFieldOptions):
@@ -390,7 +390,7 @@ def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -
         fitted, scored = model._fit_inputs(inputs, q=q)
         q = fitted.state.q
         shards.state = fitted.state.remote
-        publishing.publish_learnt(model, fitted, scored)
+        publishing.publish(model, fitted, scored)
     else:
         q = model._fit_inputs(inputs, q)
     sums = shards.sums()

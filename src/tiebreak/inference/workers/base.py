@@ -11,6 +11,7 @@ from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet
 from tiebreak.inference.dirichlet import (
+    FIXED,
     ClassPrior,
     ClassPriorOption,
     ConfusionPrior,
@@ -119,7 +120,13 @@ class WorkerCells(NamedTuple):
 
     A response to a task in some state counts in one cell, and the cells of a row share 1 between
     them. With confusion matrices a cell is (worker, answer, state) and a row (worker, state); with
-    coins a worker is one row of two cells, right and wrong.
+    coins a worker is one row of two cells, right and wrong. `with_states` adds the cells of tasks:
+    one row of all classes, and one per class where it has subtypes. Two workers, two classes,
+    confusion matrices:
+
+        cell      0 … 3                    4 … 7       8, 9
+        means     worker 0: [code, state]  worker 1    class 0, class 1
+        row       0, 1, 0, 1               2, 3, 2, 3  4, 4
     """
 
     of_code: Offsets  # (n_codes, n_states) the cell of a response to a task in a state
@@ -128,6 +135,8 @@ class WorkerCells(NamedTuple):
     is_fixed: Mask  # (n_cells,) of rows that are known and not learnt
     share: Floats  # (n_codes, n_states) of its cell's probability that a response has
     between: Floats  # (n_cells,) variance of means between kinds of workers
+    of_state: Offsets = np.empty((0, 0), np.int64)  # (n_layers, n_states): its class, its subtype
+    class_of: Offsets = np.empty(0, np.int64)  # (n_states,)
 
     @classmethod
     def of_confusions(
@@ -143,6 +152,34 @@ class WorkerCells(NamedTuple):
         spread = np.zeros(prior.size) if between is None else between.ravel()
         shares = np.ones(code.shape)
         return cls(code * n_states + state, row, prior.ravel(), fixed.ravel(), shares, spread)
+
+    def with_states(self, states: ClassPrior) -> Self:
+        """Number the cells of states after those of workers."""
+        class_of, n_classes = states.class_of.astype(np.int64), states.n_classes
+        layers, rows, priors = [class_of], [np.zeros(n_classes, np.int64)], [states.of_class]
+        if states.n_subtypes > 1:  # each class is one more row
+            layers.append(n_classes + np.arange(len(class_of)))
+            rows.append(1 + class_of)
+            priors.append(states.prior)
+        prior = np.concatenate(priors)
+        is_known = np.full(len(prior), states.read == FIXED)
+        return self._replace(
+            row=np.concatenate([self.row, int(self.row.max()) + 1 + np.concatenate(rows)]),
+            prior=np.concatenate([self.prior, prior]),
+            is_fixed=np.concatenate([self.is_fixed, is_known]),
+            between=np.concatenate([self.between, np.zeros(len(prior))]),
+            of_state=len(self.prior) + np.stack(layers),
+            class_of=class_of,
+        )
+
+    def row_sums(self, values: Floats) -> Floats:
+        """Return the sum over each cell's row, (n_cells,)."""
+        return np.asarray(np.bincount(self.row, weights=values)[self.row])
+
+    def means(self, counts: Floats) -> Floats:
+        """Return the expected probability of each cell."""
+        learnt = counts / self.row_sums(counts)
+        return np.where(self.is_fixed, self.prior / self.row_sums(self.prior), learnt)
 
 
 class Workers:
