@@ -106,8 +106,9 @@ def agreement_report(
     some = few_enough(crowd)
     kappas = cohen_kappas(some)
     tell("workers that stand out")
+    spam, share_equal = _compare_with_others(crowd)
     # A worker right with probability a agrees with others with about a · √percent.
-    skill = agreement_with_others(crowd).share / np.sqrt(max(percent, 1e-9))
+    skill = share_equal / np.sqrt(max(percent, 1e-9))
     return AgreementReport(
         counts.n_tasks,
         percent,
@@ -118,7 +119,7 @@ def agreement_report(
         fleiss_kappa(counts),
         kappas.mean(),
         kappas,
-        find_spam(crowd),
+        spam,
         find_copies(some, kappas, skill),
         crowd.workers,
     )
@@ -401,68 +402,48 @@ class Copies(NamedTuple):
     reason: str
 
 
-class WithOthers(NamedTuple):
-    """How far each worker agrees with the others on the same tasks."""
-
-    n_answers: Floats
-    n_compared: Floats  # answers to tasks that others answered too
-    share: Floats  # of the others with the same label
-    kappa: Floats
-    error: Floats  # standard error of κ
-    is_constant: Mask  # only one label, though others gave another one mostly
-
-
 @checks(responses=Responses)
 def find_spam(responses: Responses) -> list[Spam]:
     """Return workers that agree with the others no better than chance, or give one label only."""
-    found = agreement_with_others(responses)
-    is_judged = found.n_compared >= MIN_ANSWERS
-    usual = float(np.median(found.kappa[is_judged])) if is_judged.any() else 0.0
-    guesses = is_judged & (found.kappa + 2.0 * found.error < GUESSING * usual)
-    alike = is_judged & found.is_constant
-    order = np.argsort(np.where(np.isnan(found.kappa), 0.0, found.kappa), kind="stable")
-    suspects = [int(w) for w in order if guesses[w] or alike[w]][:MAX_SUSPECTS]
-    reasons = ("hardly agrees with others more than chance would", "gives one label only")
-    return [
-        Spam(w, int(found.n_answers[w]), float(found.kappa[w]), reasons[int(alike[w])])
-        for w in suspects
-    ]
+    return _compare_with_others(responses)[0]
 
 
-def agreement_with_others(responses: Responses) -> WithOthers:
+def _compare_with_others(responses: Responses) -> tuple[list[Spam], Floats]:
     """Compare each answer with the other answers to its task.
 
     P is the mean share of others that say the same, E what the worker's own shares of labels and
-    those of the others give by chance, κ = (P − E) / (1 − E).
+    those of the others give by chance, κ = (P − E) / (1 − E). Returns suspects, and P of each
+    worker.
     """
     n_workers, n_classes = responses.n_workers, responses.n_classes
+    every, label = responses.worker_of_each(), responses.label_of_each()
     n_others = np.repeat(np.diff(responses.start) - 1, np.diff(responses.start))
     compared = n_others > 0
-    share = (_n_equal(responses)[compared] - 1.0) / n_others[compared]
-    every = responses.worker_of_each()
-    worker, label = every[compared], responses.label_of_each()[compared]
+    n_equal = np.asarray(by_label(responses)[responses.task_of_each(), label]).ravel() - 1.0
+    share = n_equal[compared] / n_others[compared]
+    worker = every[compared]
     n_compared = np.bincount(worker, minlength=n_workers).astype(np.float64)
     n = np.maximum(n_compared, 1.0)
     mean = np.bincount(worker, share, n_workers) / n
     variance = np.maximum(np.bincount(worker, share**2, n_workers) / n - mean**2, 0.0)
-    cell = worker.astype(np.int64) * n_classes + label
+    cell = worker.astype(np.int64) * n_classes + label[compared]
     own = np.bincount(cell, minlength=n_workers * n_classes).reshape(n_workers, n_classes)
     overall = own.sum(axis=0) / max(own.sum(), 1)
     by_chance = np.minimum(own @ overall / n, 1.0 - 1e-12)
-    return WithOthers(
-        np.bincount(every, minlength=n_workers).astype(np.float64),
-        n_compared,
-        mean,
-        (mean - by_chance) / (1.0 - by_chance),
-        np.sqrt(variance / n) / (1.0 - by_chance),
-        (own.max(axis=1) == n_compared) & (mean < 0.5) & (n_compared > 0),
-    )
-
-
-def _n_equal(responses: Responses) -> Floats:
-    """Count, for each answer, the answers with the same label to the same task, itself included."""
-    table = by_label(responses)
-    return np.asarray(table[responses.task_of_each(), responses.label_of_each()]).ravel()
+    kappa = (mean - by_chance) / (1.0 - by_chance)
+    error = np.sqrt(variance / n) / (1.0 - by_chance)
+    is_judged = n_compared >= MIN_ANSWERS
+    usual = float(np.median(kappa[is_judged])) if is_judged.any() else 0.0
+    guesses = is_judged & (kappa + 2.0 * error < GUESSING * usual)
+    # One label only, though others gave another one mostly.
+    alike = is_judged & (own.max(axis=1) == n_compared) & (mean < 0.5)
+    reasons = ("hardly agrees with others more than chance would", "gives one label only")
+    n_answers = np.bincount(every, minlength=n_workers)
+    suspects = [int(w) for w in np.argsort(kappa, kind="stable") if guesses[w] or alike[w]]
+    return [
+        Spam(w, int(n_answers[w]), float(kappa[w]), reasons[int(alike[w])])
+        for w in suspects[:MAX_SUSPECTS]
+    ], mean
 
 
 def find_copies(responses: Responses, kappas: CohenKappas, skill: Floats) -> list[Copies]:

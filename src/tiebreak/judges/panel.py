@@ -335,7 +335,7 @@ def panel_report(
     compares = sub_panels and n_known >= LEAST_GOLD
     everyone = panels.score([], "the panel") if saw_gold or compares else None
     if saw_gold and everyone is not None:
-        right = everyone.right
+        right = everyone[1]
     else:  # a model that saw no gold has not seen these labels either
         said = np.asarray(model.probabilities_)[table.task].argmax(axis=1)
         right = (said == table.truth).astype(np.float64)
@@ -355,9 +355,9 @@ def panel_report(
                 key=lambda each: each.price or 0.0,
                 default=None,
             )
-        half = panels.score([], "the panel with half of the gold", half_of_gold=True)
-        change = PairedDifference.of(everyone.loss, half.loss, LOSS_SPREAD)
-        losses = (float(half.loss.mean()), float(everyone.loss.mean()))
+        half, _ = panels.score([], "the panel with half of the gold", half_of_gold=True)
+        change = PairedDifference.of(everyone[0], half, LOSS_SPREAD)
+        losses = (float(half.mean()), float(everyone[0].mean()))
         found |= {
             "smallest": small,
             "cheapest": None if priced is None else cheap,
@@ -488,13 +488,6 @@ def suspects(table: GoldTable, may_go: list[int]) -> tuple[Suspect, ...]:
     return tuple(sorted(found, key=lambda each: each.behind.value)[:MOST_SUSPECTS])
 
 
-class PanelScore(NamedTuple):
-    """Scores of a panel on the known tasks, each (n,)."""
-
-    loss: Floats  # log-loss
-    right: Floats  # 1 where the label is right
-
-
 class _Panels:
     """Scores a panel, and parts of it, on known tasks held out: one fit for each fold of gold."""
 
@@ -525,8 +518,8 @@ class _Panels:
 
     def score(
         self, left_out: Sequence[int], what: str, *, half_of_gold: bool = False
-    ) -> PanelScore:
-        """Score the panel without some judges, fitted with gold of the other folds."""
+    ) -> tuple[Floats, Floats]:
+        """Return log-loss and what is right, of each known task, by gold of the other folds."""
         if self.progress is not None:
             self.progress(f"scoring {what}")
         responses = self.responses
@@ -544,10 +537,10 @@ class _Panels:
         classes, q = held_out(self.model, self.gold, fold, hidden=hidden, responses=responses)
         q, label = q[self.rows], classes.codes(self.gold.classes)[self.gold.label[self.rows]]
         p = q[np.arange(len(q)), label]
-        return PanelScore(-np.log(np.maximum(p, LOSS_FLOOR)), (q.argmax(axis=1) == label) * 1.0)
+        return -np.log(np.maximum(p, LOSS_FLOOR)), (q.argmax(axis=1) == label) * 1.0
 
     def smallest(
-        self, everyone: PanelScore, may_go: list[int], prices: Floats | None = None
+        self, everyone: tuple[Floats, Floats], may_go: list[int], prices: Floats | None = None
     ) -> SmallPanel | None:
         """Leave out as many of those who may go, the first ones first, as surely does no harm.
 
@@ -556,21 +549,22 @@ class _Panels:
         n, workers = len(may_go), self.table.workers
         tries = sorted({n, (n + 1) // 2, min(n, 1)} - {0}, reverse=True)
         for size in tries:
-            scored = self.score(may_go[:size], f"the panel without {size} of {len(workers)} judges")
+            what = f"the panel without {size} of {len(workers)} judges"
+            loss, right = self.score(may_go[:size], what)
             level = 1.0 - (1.0 - LEVEL) / len(tries)
-            change = PairedDifference.of(scored.loss, everyone.loss, LOSS_SPREAD, level)
-            lost = PairedDifference.of(everyone.right, scored.right, 1.0, level)
+            change = PairedDifference.of(loss, everyone[0], LOSS_SPREAD, level)
+            lost = PairedDifference.of(everyone[1], right, 1.0, level)
             if change.high <= LOSS_MARGIN and lost.high <= ACCURACY_MARGIN:
                 answers = np.unique(self.responses.worker_of_each())
                 kept = np.setdiff1d(answers, may_go[:size])
                 return SmallPanel(
                     tuple(workers[int(j)] for j in kept),
                     tuple(workers[j] for j in may_go[:size]),
-                    float(scored.loss.mean()),
-                    float(everyone.loss.mean()),
+                    float(loss.mean()),
+                    float(everyone[0].mean()),
                     change,
-                    float(scored.right.mean()),
-                    float(everyone.right.mean()),
+                    float(right.mean()),
+                    float(everyone[1].mean()),
                     None if prices is None else float(prices[kept].sum()),
                     None if prices is None else float(prices.sum()),
                 )

@@ -212,14 +212,16 @@ def estimate_rates(
     rng = np.random.default_rng(random_state)
     rates: list[Rate] = []
     differences: list[Difference] = []
-    given = (unseen.probabilities_, label, truth, is_second)
-    for name, class_of in _outcomes(classes, is_second).items():
+    every = np.arange(len(label))
+    for name, (first, second) in _outcomes(classes, is_second).items():
         found: dict[tuple[str, str], RateEstimate] = {}
         each: ClassRates | None = None
         for system, members in of_systems.items():
             if each is None or is_second:  # of pairs: a win of this system
-                f, said, y = _seen_by(system, class_of, task, *given)
-                each = ClassRates(f, said, task, y, chance, level, rng)
+                of_task = np.where(is_second.get(system, np.zeros(len(label), bool)), second, first)
+                known = (task, truth == of_task[task], chance)
+                f = unseen.probabilities_[every, of_task]
+                each = ClassRates(f, label == of_task, known, level, rng)
             two = len(classes) == 2
             methods = each.estimates(members, is_part=system != ALL, two_classes=two)
             if unlike is not None and one_class and "ppi" in methods:
@@ -289,22 +291,6 @@ def _outcomes(classes: Any, is_second: dict[str, Mask]) -> dict[Hashable, tuple[
     return found | ({"tie": (said[TIE], said[TIE])} if TIE in said else {})
 
 
-def _seen_by(
-    system: str,
-    class_of: tuple[int, int],
-    task: Codes,
-    probabilities: Floats,
-    label: Codes,
-    truth: Codes,
-    is_second: dict[str, Mask],
-) -> tuple[Floats, Mask, Mask]:
-    """Return how probable an outcome is for a system, where labels say it, and where gold does."""
-    of_task = np.full(len(label), class_of[0])
-    if system in is_second:
-        of_task[is_second[system]] = class_of[1]
-    return probabilities[np.arange(len(label)), of_task], label == of_task, truth == of_task[task]
-
-
 def _chances(selection: Any, task: Codes, tasks: Any) -> Floats:
     """Return with which chance each known task was drawn; equal where nothing is said."""
     if selection is None:
@@ -364,7 +350,7 @@ class ClassRates:
         The probability of the class by the judges, (n_tasks,).
     said
         Whether the judges' label is this class, (n_tasks,).
-    task, y, chance
+    known
         Known tasks, whether they are of the class, and with which chance each was drawn.
     """
 
@@ -372,18 +358,17 @@ class ClassRates:
         self,
         f: Floats,
         said: Mask,
-        task: Codes,
-        y: Mask,
-        chance: Floats,
+        known: tuple[Codes, Mask, Floats],
         level: float,
         rng: np.random.Generator,
     ) -> None:
-        self.f, self.said, self.task = f, said, task
+        self.f, self.said = f, said
+        self.task, y, chance = known
         self.y = y.astype(np.float64)
         self.weight = _of_mean_1(1.0 / chance)
         self.level, self.rng = level, rng
         # Drawn first, so that they do not depend on systems.
-        self.corrected = self._corrected() if len(task) else np.empty((2, 0))
+        self.corrected = self._corrected() if len(self.task) else np.empty((2, 0))
 
     def estimates(
         self, members: Mask, *, is_part: bool, two_classes: bool
