@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 EXPERT_FIRST = 5  # tasks that are named
 SURE = 0.9  # labels below this probability are counted
 COSTS = {"median": "absolute", "mean": "squared"}  # of what decides on a scale
-USES_LINKS = ("auto", "vb", "gibbs")
-USES_FEATURES = ("auto", "vb")
+USED_BY = {  # methods that can use a file or an option
+    "links": ("auto", "vb", "gibbs"),
+    "features": ("auto", "vb"),
+    "pairs": ("auto", "vb"),
+}
 
 
 def fuse(
@@ -96,12 +99,9 @@ def fuse(
     needs_vb = over_shards or (bool(save) and keep == "counts")
     asked = method
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
-    if links and method not in USES_LINKS:
-        raise OptionError("method-without-links", method=method)
-    if pairs and method not in USES_FEATURES:
-        raise OptionError("method-without-pairs", method=method)
-    if features and method not in USES_FEATURES:
-        raise OptionError("method-without-features", method=method)
+    for name, is_given in {**files, "pairs": pairs}.items():
+        if is_given and method not in USED_BY.get(name, (method,)):
+            raise OptionError(f"method-without-{name}", method=method)
     if over_shards or method == "gibbs":
         what = "--cluster or --out-of-core" if over_shards else "--method gibbs"
         require("--groups or --constraints", inputs.has_constraints, f"no {what}", False)
@@ -253,67 +253,66 @@ def write_beside(
         tables.write_table(doubtful, columns)
 
 
-def summarise(method: str, model: Estimator) -> dict[str, Any]:
+def summarise(method: str, model: Any) -> dict[str, Any]:
     """Collect what the summary says, under names that a program can read."""
+    from tiebreak.estimators.committee import FEW_WORKERS
+
     crowd, pairs = model.responses_, model.pairs_
     strongest = None
     if pairs is not None and model.strengths_ is not None:
         crowd, strongest = pairs.by_judge(crowd), pairs.items[int(model.strengths_.argmax())]
     stated = model.labels_.probability
-    report = getattr(model, "link_report_", None)
+    report, vote, spans = (
+        getattr(model, name, None) for name in ("link_report_", "from_vote_", "spans_")
+    )
     calibration = None if method == "auto" else model.calibration_
-    rules, constraints = model.constraint_report_, model.constraints_ or ()
+    rules, gain = model.constraint_report_, model.classifier_gain_
     n_broken = 0 if model.violations_ is None else len(model.violations_)
-    n_broken_rules = 0 if rules is None else rules.n_broken
-    return {
+    found = {
         "method": method,
         "responses": crowd.n_given,
         "size": crowd.size(),
         "tasks": crowd.n_tasks,
         "workers": crowd.n_workers,
         "classes": crowd.n_classes,
-        "gold": 0 if model.gold_ is None else len(model.gold_),
-        "links": 0 if model.links_ is None else len(model.links_),
-        **summarise_sequences(model),
-        "links_broken": None if model.links_ is None else n_broken - n_broken_rules,
-        "constraints": None if rules is None else {**rules._asdict(), "n": len(constraints)},
+        "gold": len(model.gold_ or ()),
+        "links": len(model.links_ or ()),
+        "links_broken": None,
+        "constraints": None,
         "link_strength": getattr(model, "link_strength_", None),
         "links_doubtful": None if model.doubtful_links_ is None else len(model.doubtful_links_),
-        "link_components": None if report is None else report._asdict(),
-        "calibration": None if calibration is None else calibration._asdict(),
+        "link_components": report and report._asdict(),
+        "calibration": calibration and calibration._asdict(),
         "worker_model": getattr(model, "worker_model_", None),
-        "features": summarise_features(model),
+        "features": gain and {"weight": model.classifier_weight_, **gain._asdict()},
         "strongest": strongest,
         "members": [each._asdict() for each in getattr(model, "members_", ())],
-        "from_vote": summarise_vote(model),
+        "from_vote": None,
         "ran_on": model.ran_on_,
         "sweeps": model.n_iter_,
         "converged": model.converged_,
         "bound": float(model.bounds_[-1]) if len(model.bounds_) else None,
         "labels_below_0.9": 0 if stated is None else int((stated < SURE).sum()),
-        **({"scale": summarise_scale(model)} if model.scale_ is not None and crowd.n_tasks else {}),
-        **({"r_hat": model.r_hat_} if method == "gibbs" else {}),
     }
-
-
-def summarise_sequences(model: Any) -> dict[str, Any]:
-    """Return how tasks in sequences were fitted, and how many spans there are."""
-    spans = getattr(model, "spans_", None)
-    if spans is None:
-        return {}
-    compared = [each._asdict() for each in model.sequence_choice_]
-    return {
-        "sequences": len(spans.sequences),
-        "sequence_model": model.sequence_model_,
-        "sequence_choice": compared,
-        "spans": len(spans),
-    }
-
-
-def summarise_features(model: Estimator) -> dict[str, Any] | None:
-    """Return how far the classifier is believed and what it gains; None without features."""
-    gain = model.classifier_gain_
-    return None if gain is None else {"weight": model.classifier_weight_, **gain._asdict()}
+    if rules is not None:
+        n_broken -= rules.n_broken
+        found["constraints"] = {**rules._asdict(), "n": len(model.constraints_ or ())}
+    if model.links_ is not None:
+        found["links_broken"] = n_broken
+    if vote is not None:  # what to expect of it is told only with workers enough
+        tells = len(model.workers_) > FEW_WORKERS
+        right = round(vote.expected_right, 1) if tells else None
+        found["from_vote"] = {"n_differ": vote.n_differ, "of": len(model.labels_)}
+        found["from_vote"]["expected_right"] = right
+    if spans is not None:
+        found |= {"sequences": len(spans.sequences), "spans": len(spans)}
+        found["sequence_model"] = model.sequence_model_
+        found["sequence_choice"] = [each._asdict() for each in model.sequence_choice_]
+    if model.scale_ is not None and crowd.n_tasks:
+        found["scale"] = summarise_scale(model)
+    if method == "gibbs":
+        found["r_hat"] = model.r_hat_
+    return found
 
 
 def say_features(weight: float, nats: float, standard_errors: float) -> str:
@@ -328,27 +327,11 @@ def say_features(weight: float, nats: float, standard_errors: float) -> str:
     return f"{said} ({standard_errors:.0f} standard errors): {how}"
 
 
-def summarise_vote(model: Any) -> dict[str, Any] | None:
-    """Return how labels differ from the vote; what to expect of it only with workers enough."""
-    found = getattr(model, "from_vote_", None)
-    if found is None:
-        return None
-    from tiebreak.estimators.committee import FEW_WORKERS
-
-    tells = len(model.workers_) > FEW_WORKERS
-    return {
-        "n_differ": found.n_differ,
-        "of": len(model.labels_),
-        "expected_right": round(found.expected_right, 1) if tells else None,
-    }
-
-
-def summarise_scale(model: Estimator) -> dict[str, Any]:
+def summarise_scale(model: Any) -> dict[str, Any]:
     """Return the scale, and how many labels differ from the rounded mean of the answers."""
     import numpy as np
 
     scale = model.scale_
-    assert scale is not None  # the caller has looked
     mean = scale.mean_answers(model.responses_)
     answered = np.isfinite(mean)
     differs = scale.codes(mean[answered], is_binned=True) != model.labels_.label[answered]
