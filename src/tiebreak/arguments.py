@@ -90,7 +90,6 @@ def that(words: str, is_right: Callable[[Any], object]) -> Rule:
 
 
 def of_type(words: str, *kinds: type) -> Rule:
-    """Take values of some types."""
     return that(words, lambda value: isinstance(value, kinds))
 
 
@@ -245,7 +244,6 @@ def require_number(name: str, value: Any, words: str, **bounds: float) -> None:
 
 
 def require_count(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number from `least` on."""
     whole(least)(name, value)
 
 
@@ -281,5 +279,4 @@ def as_floats(
 
 
 def has_parts(row: Any, n: int) -> bool:
-    """Return whether a row has n parts; a text is one."""
     return hasattr(row, "__len__") and not isinstance(row, str | bytes) and len(row) == n

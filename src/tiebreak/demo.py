@@ -163,7 +163,6 @@ def tell(story: Story) -> str:
 
 
 def _examples(title: str, tasks: list[int], before: Chapter, links: Links | None = None) -> str:
-    """Show a few messages, what they are about, and what the step before called them."""
     lines = [f"{title}:"]
     for i in tasks[:N_EXAMPLES]:
         truth, text = MESSAGES[i]
@@ -182,7 +181,6 @@ def _examples(title: str, tasks: list[int], before: Chapter, links: Links | None
 
 
 def write(story: Story, folder: Path) -> list[Path]:
-    """Write the crowd and its labels into a folder; return the files."""
     crowd, model = story.crowd, story.model
     paths = {name: folder / f"{name}.csv" for name in FILES}
     texts = {"task": list(crowd.gold.tasks), "text": [text for _, text in MESSAGES]}

@@ -319,7 +319,6 @@ def _draw_channels(
     blur: tuple[float, float],
     lapse: float,
 ) -> Floats:
-    """Draw how workers read a scale, (worker, truth, answer)."""
     words = "a range (low, high), with 0 < low <= high"
     ends = as_floats(
         "blur", blur, words, shapes=[(2,)], are_right=lambda each: 0 < each[0] <= each[1]
@@ -358,7 +357,6 @@ def _checked_confusion(
     n_classes: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return the confusion matrices given, or those that the accuracies describe."""
     one, each = (n_classes, n_classes), (n_workers, n_classes, n_classes)
     if confusion is not None:
         words = f"of shape {one} or {each}, with rows that sum to 1"

@@ -212,7 +212,6 @@ class Conversation:
 
 
 def status_line(progress: Progress, gain: float) -> str:
-    """Return where the session stands, in one line."""
     of_budget = "" if progress.budget is None else f" of {progress.budget:,}"
     wrong = f"about {progress.wrong:,.1f} of {progress.n_tasks:,} labels still wrong"
     parts = [f"Question {progress.asked + 1:,}{of_budget}", wrong]

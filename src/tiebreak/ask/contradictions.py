@@ -170,7 +170,6 @@ def _refusal(job: Job, events: Sequence[Event]) -> str | None:
 
 
 def _links(job: Job, events: Sequence[Event]) -> Links:
-    """Return the hard links that were given, and those that were answered."""
     answered = answered_links(job, [event for event in events if event.is_link], {})
     return answered if job.links is None else _hard_links(job.links) + answered
 

@@ -109,7 +109,6 @@ def fallible(
 
 
 def as_said(job: Job, answers: Sequence[Event]) -> Said:
-    """Return labels, yes or no, and links in codes."""
     people = sorted({event.who for event in answers})
     who = np.array([people.index(event.who) for event in answers], dtype=np.int64)
     task, other, label = np.array([job.codes(event) for event in answers], dtype=np.int64).T
@@ -229,7 +228,6 @@ def _gold(job: Job, label: Mapping[int, int]) -> Gold | None:
 
 
 def _with_given(job: Job, said: Links) -> Links | None:
-    """Return the links that were given from the start, and those that were answered."""
     if not len(said):
         return job.links
     return said if job.links is None else job.links + said

@@ -84,13 +84,11 @@ class SessionFit:
 
     @cached_property
     def wrong(self) -> float:
-        """How many labels are expected to be wrong."""
         label = self.model.labels_.label
         return float((1.0 - self.q[np.arange(len(label)), label]).sum())
 
     @property
     def n_checks(self) -> int:
-        """How many links and labels tell how far to trust the crowd."""
         return len(self.model.links_ or ()) + len(self.model.gold_ or ())
 
     def to_bytes(self, inputs: str) -> bytes:
@@ -219,7 +217,6 @@ class Fits:
 
     @cached_property
     def _by_votes(self) -> Floats:
-        """What the responses of each task alone say, by plain VB."""
         with _without_notes():
             return own_probabilities(VariationalBayes().fit(self._job.responses))
 
@@ -250,7 +247,6 @@ class Background:
         self._thread = threading.Thread(target=self._run, name="tiebreak-fits", daemon=True)
 
     def start(self, fit: SessionFit, now: Snapshot) -> None:
-        """Choose by the first fit, and begin to work."""
         self.choose_by(fit, now)
         self._thread.start()
 
@@ -283,7 +279,6 @@ class Background:
             raise TiebreakError("session-worker-ended", error=self.error) from self.error
 
     def close(self) -> None:
-        """End the worker, after the fit that it may be at."""
         with self._wish:
             self._closes = True
             self._wish.notify()

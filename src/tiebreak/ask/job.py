@@ -82,13 +82,11 @@ class Job:
         return self.responses.classes[self.class_code[key or ""]]
 
     def code_of(self, task: Hashable) -> int:
-        """Return the code of a task; refuse one that the responses do not have."""
         if str(task) not in self.code:
             raise OptionError("unknown-task", task=task)
         return self.code[str(task)]
 
     def code_of_class(self, label: Hashable) -> int:
-        """Return the code of a class; refuse one that the job does not have."""
         if str(label) not in self.class_code:
             raise OptionError("unknown-class", label=label, classes=list(self.responses.classes))
         return self.class_code[str(label)]
@@ -103,7 +101,6 @@ class Job:
         )
 
     def given_labels(self) -> dict[int, int]:
-        """Return the class of each task whose label was given from the start, in codes."""
         if self.gold is None:
             return {}
         gold = self.gold.on(self.responses.tasks, self.responses.classes)
@@ -137,7 +134,6 @@ class Job:
         return self.class_texts.get(self.code_of_class(label))
 
     def votes(self, task: Hashable) -> tuple[Vote, ...]:
-        """Return the workers who answered a task, with the label that each gave."""
         crowd = self.responses
         workers, labels = crowd.of(self.code_of(task))
         return tuple(

@@ -94,7 +94,6 @@ def subject_of(question: str, left: str, right: str | None, label: str | None) -
 
 
 def timestamp() -> str:
-    """Return the time now, as events have it: UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -143,7 +142,6 @@ class Log:
         return (event for event in self.answers.values() if event.is_evidence)
 
     def snapshot(self) -> Snapshot:
-        """Return what a fit made now knows."""
         return Snapshot(self.last, tuple(self.evidence()))
 
     def answered(self, who: str | None = None) -> set[Subject]:
@@ -156,7 +154,6 @@ class Log:
         return subject in self._people and who in self._people[subject]
 
     def unsure_to(self, who: str) -> set[Subject]:
-        """Return the questions to which this person said that they cannot tell."""
         own = (event for event in self.answers.values() if event.who == who)
         return {event.subject for event in own if event.kind == UNSURE}
 

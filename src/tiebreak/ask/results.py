@@ -114,7 +114,6 @@ class Choices:
         return [key for key, says in self.by_key.items() if says == answer]
 
     def prompt(self) -> str:
-        """Return keys and words, such as "s same  d different  ? can't tell"."""
         answers = {} if self.numbers else self.by_key
         return "  ".join(f"{key} {word}" for key, word in {**answers, **self.commands}.items())
 

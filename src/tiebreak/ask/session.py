@@ -296,7 +296,6 @@ class Session:
         return event._replace(left=left, right=right, question=question.kind, label=key)
 
     def _append(self, event: Event) -> Event:
-        """Record an event, and let go of the question that was kept for this person."""
         self.desk.storage.release(self._run)
         return self.desk.storage.append(event)
 
@@ -402,7 +401,6 @@ class Session:
         return None
 
     def _again(self, event: Event) -> Question:
-        """Return the question that an event is about."""
         job = self._job
         label = job.class_name(event.label) if event.question == "is" else None
         other = None if event.right is None else job.name(event.right)

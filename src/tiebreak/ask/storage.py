@@ -197,7 +197,6 @@ class Storage:
             return [Event(*row) for row in rows if row[0] > last]
 
     def append(self, event: Event) -> Event:
-        """Record an event, inside `writing`; return it with its id."""
         id, checksum = self._last("events")
         event = event._replace(id=id + 1)
         self._insert("events", event, checksum)
@@ -218,7 +217,6 @@ class Storage:
         return [FitPoint(*fit[3:]) for fit in fits], fits[-1][2], models[0][1]
 
     def set_fit(self, point: FitPoint, seen: int, model: bytes) -> None:
-        """Record a fit, and its model in the place of the one before."""
         with self.writing():
             id, checksum = self._last("fits")
             self._insert("fits", (id + 1, timestamp(), seen, *point), checksum)
@@ -232,7 +230,6 @@ class Storage:
             return [Seat(who, run, key, bool(is_lead)) for who, run, key, is_lead in rows]
 
     def set_seat(self, seat: Seat) -> None:
-        """Record which sitting holds a name, inside `writing`."""
         with self._explaining_errors():
             self._db.execute("INSERT OR REPLACE INTO seats VALUES (?, ?, ?, ?)", seat)
 
@@ -246,7 +243,6 @@ class Storage:
             return {(kind, left, right) for kind, left, right in rows}
 
     def lease(self, subject: Subject, run: str, seconds: float) -> None:
-        """Keep a question for a run for a while, inside `writing`."""
         self._db.execute(
             "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)",
             (*subject, run, time.time() + seconds),
@@ -257,7 +253,6 @@ class Storage:
         self._db.execute("DELETE FROM leases WHERE run = ? OR until <= ?", (run, time.time()))
 
     def close(self) -> None:
-        """Close the file; closing twice does no harm."""
         with self._explaining_errors():
             self._db.close()
 
@@ -266,7 +261,6 @@ class Storage:
         return found.fetchone() or (0, "")
 
     def _insert(self, table: str, row: tuple[object, ...], before: str) -> None:
-        """Add a row after the one with the checksum `before`."""
         places = ", ".join("?" * (len(row) + 1))
         self._db.execute(f"INSERT INTO {table} VALUES ({places})", (*row, _checksum(before, row)))
 
@@ -343,6 +337,5 @@ CODES = {
 
 
 def _checksum(before: str, row: Iterable[object]) -> str:
-    """Return the checksum of a row that follows one with the checksum `before`."""
     text = json.dumps([before, *row], default=lambda data: hashlib.sha256(data).hexdigest())
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -159,7 +159,6 @@ class Group(typer.core.TyperGroup):
     """Commands that help lists with whole sentences."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands in their groups."""
         of_tiebreak = self.name == "tiebreak"
         groups: dict[str, Any] = dict(GROUPS) if of_tiebreak else {"Commands": self.commands}
         width = max(len(name) for names in groups.values() for name in names)
@@ -211,7 +210,6 @@ def _new_app(name: str, **settings: Any) -> typer.Typer:
 
 
 def _add(app: typer.Typer, name: str, home: str, before: str = "") -> None:
-    """Give an app the command that a function is."""
     module, function = home.split(".")
     body = getattr(import_module(f"tiebreak.cli.{module}"), function)
     app.command(name, cls=Command)(with_exit_codes(before + name, body))
@@ -250,7 +248,6 @@ def root(
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
     app(prog_name="tiebreak")
 
 
@@ -292,7 +289,6 @@ class ClosedOutput(io.TextIOBase):
     """Stands for a standard output that was closed before the command began (`>&-`)."""
 
     def write(self, text: str) -> int:
-        """Refuse."""
         raise FileError("stdout-is-closed")
 
 

@@ -211,7 +211,6 @@ def desk_options(inputs: CommandInputs, kinds: str | None, why: str) -> dict[str
 
 
 def open_desk(session: str, read: SimpleNamespace, texts: Any, settings: dict[str, Any]) -> Desk:
-    """Open the desk at which people answer."""
     from tiebreak.ask import Desk
 
     given = {"links": read.links, "gold": read.gold, "among": read.among}
@@ -222,7 +221,6 @@ def open_desk(session: str, read: SimpleNamespace, texts: Any, settings: dict[st
 
 
 def _converse(session: Session, name: str) -> None:
-    """Ask, and say at the end what became of it."""
     from tiebreak.ask.console import WHY, Conversation, Keys, new_console
 
     try:

@@ -62,7 +62,6 @@ def predict_shards(
     out: str | None,
     probabilities: bool,
 ) -> int:
-    """Label the tasks of shards by a model; return how many there are."""
     from tiebreak import shards
     from tiebreak.life import model_file
 
@@ -89,7 +88,6 @@ def read_options(inputs: CommandInputs, unused: Mapping[str, Any], what: str) ->
 
 
 def labels_folder(out: str | None) -> str:
-    """Return the folder that labels of shards go into."""
     if out is None or out == STANDARD:
         raise OptionError("shards-need-folder")
     return out
@@ -166,7 +164,6 @@ def _told_now_and_then(tell: Callable[[str], None]) -> Callable[[FitProgress], N
 
 
 def describe_progress(progress: FitProgress) -> str:
-    """Say how far a fit is."""
     parts = [f"iteration {progress.n_sweeps:,}"]
     if progress.bound is not None:
         parts.append(f"bound {progress.bound:,.1f}")

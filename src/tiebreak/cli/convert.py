@@ -113,7 +113,6 @@ def _write_rows(
     texts_out: str | None,
     sequences_out: str | None,
 ) -> int:
-    """Write every row of responses, and the known labels and texts beside them."""
     from tiebreak import tables
     from tiebreak.tables.export import write_known, writing_texts
 
@@ -135,7 +134,6 @@ def _write_rows(
 
 
 def _doubtful(labels: Any, below: float) -> Any:
-    """Keep the labels below a probability."""
     import numpy as np
 
     from tiebreak.data.ids import Ids

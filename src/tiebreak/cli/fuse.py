@@ -238,7 +238,6 @@ def write_labels(
 def write_beside(
     model: Any, workers: str | None, worker_summary: str | None, doubtful: str | None, counts: Any
 ) -> None:
-    """Write the tables beside the labels that were asked for."""
     from tiebreak import tables
 
     if worker_summary:
@@ -344,7 +343,6 @@ def summarise_scale(model: Any) -> dict[str, Any]:
 
 
 def summarise_decisions(decisions: Decisions) -> dict[str, Any]:
-    """Return what decisions cost and leave open, and how many of them should be right."""
     accuracy = decisions.estimate_accuracy()
     n_decided = len(decisions) - decisions.n_left_open
     figures: dict[str, Any] = {
@@ -386,7 +384,6 @@ def describe_decisions(decisions: Decisions) -> list[str]:
 
 
 def describe_summary(n: dict[str, Any]) -> list[str]:
-    """Put a summary into a few lines."""
     parts = [n["size"], counted(n["classes"], "class")]
     if n["links"]:
         parts.append(counted(n["links"], "link"))

@@ -108,7 +108,6 @@ def with_most_useful(found: PanelReport, responses: Any, n: int) -> PanelReport:
 
 
 def matrix_columns(found: PanelReport) -> dict[str, list[Any]]:
-    """Return pairs of judges and how their errors correlate, as columns."""
     if found.shared is None:
         raise OptionError("no-matrix-without-gold")
     n = len(found.workers)

@@ -224,7 +224,6 @@ def measure_spans(responses: Responses, sequences: Any) -> dict[str, Any] | None
 
 
 def describe_lines(n: dict[str, Any]) -> list[str]:
-    """Lay out what was found for people."""
     lines = [f"{n['size']}, {counted(len(n['classes']), 'class')}"]
     if n["format"]:
         lines.append(f"format: {n['format']}")
@@ -324,7 +323,6 @@ def _rows(agreement: dict[str, Any]) -> list[str]:
 
 
 def model_lines(about: dict[str, Any]) -> list[str]:
-    """Say what a model file holds."""
     kept = "responses" if about["keep"] == "responses" else "counts, not all responses"
     parts = [about["size"]]
     if about["links"]:
@@ -510,7 +508,6 @@ def require_both(by: str | None, accepts: str | None) -> None:
 
 
 def _title(responses: list[str]) -> str:
-    """Name the files for the page."""
     first = "standard input" if responses == [STANDARD] else Path(responses[0]).name
     n_more = len(responses) - 1
     return f"{first} and {counted(n_more, 'other file')}" if n_more else first

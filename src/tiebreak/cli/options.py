@@ -36,17 +36,14 @@ if TYPE_CHECKING:
 
 
 def option(metavar: str, help: str, *flags: str, **more: Any) -> Any:
-    """Declare an option with a value: its name in the help, and what it does."""
     return typer.Option(*flags, metavar=metavar, help=help, **more)
 
 
 def file(help: str, *flags: str) -> Any:
-    """Declare an option that names a file."""
     return option("FILE", help, *flags)
 
 
 def flag(name: str, help: str) -> Any:
-    """Declare an option without a value."""
     return typer.Option(name, help=help)
 
 
@@ -241,12 +238,10 @@ class CommandInputs(OptionValues):
         require("--set none", self.none, "--groups or --constraints", self.has_constraints)
 
     def is_of_reading(self, setting: str) -> bool:
-        """Return whether a value of --set says how tables are read."""
         return setting.partition("=")[0].strip().replace("-", "_") in self.of_reading
 
     @property
     def has_constraints(self) -> bool:
-        """Whether any file has constraints."""
         return any(self.files.get(name) for name in ("groups", "constraints"))
 
     def read_constraints(self) -> Any:
@@ -391,7 +386,6 @@ SEQUENCE_NAMES = tuple(f"sequence_{each.name}" for each in fields(SequenceOption
 
 
 def link_names(kind: type[LinkOptions]) -> list[str]:
-    """Return the options of links of a kind, as `--set` calls them: link_error and the like."""
     return [f"link_{each.name}" for each in fields(kind)]
 
 
@@ -595,7 +589,6 @@ def check_model_name(name: str | None) -> None:
 
 
 def make_folder(name: str) -> Path:
-    """Return the folder of that name, made if it is not there."""
     folder = Path(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)

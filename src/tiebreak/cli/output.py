@@ -27,12 +27,10 @@ def set_options(*, quiet: bool, safe_csv: bool) -> None:
 
 
 def is_quiet() -> bool:
-    """Return whether summaries, notes and progress are left out."""
     return _is_quiet
 
 
 def has_safe_csv() -> bool:
-    """Return whether text that a spreadsheet would run is marked in CSV."""
     return _has_safe_csv
 
 
@@ -50,7 +48,6 @@ def say(words: str) -> None:
 
 
 def print_json(found: object) -> None:
-    """Print what was found as JSON, in one line."""
     typer.echo(json.dumps(found, ensure_ascii=False))
 
 
@@ -61,7 +58,6 @@ def wrote(names: Iterable[object]) -> str:
 
 
 def is_terminal() -> bool:
-    """Return whether somebody may be looking at stderr."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

@@ -65,5 +65,4 @@ def rank(
 
 
 def table_of(rows: Any, kind: Any) -> dict[str, list[Any]]:
-    """Return named tuples as columns."""
     return {name: [getattr(row, name) for row in rows] for name in kind._fields}

@@ -107,7 +107,6 @@ def read_cost_matrix(source: Any, classes: Ids, scale: Scale | None = None) -> C
 
 
 def _read_table(table: Table) -> tuple[str, list[str], list[str], Floats]:
-    """Return the title of a table, true classes, decisions and costs."""
     folded = [name.strip().casefold() for name in table.names]
     if TRUTH not in folded:
         raise InputError("cost-no-truth", title=table.title, column=TRUTH)

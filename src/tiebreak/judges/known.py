@@ -38,7 +38,6 @@ class GoldTable(NamedTuple):
 
     @property
     def there(self) -> Mask:
-        """Whether a judge answered a task, (n, J)."""
         return np.isfinite(self.error)
 
 

@@ -519,7 +519,6 @@ class _Panels:
     def score(
         self, left_out: Sequence[int], what: str, *, half_of_gold: bool = False
     ) -> tuple[Floats, Floats]:
-        """Return log-loss and what is right, of each known task, by gold of the other folds."""
         if self.progress is not None:
             self.progress(f"scoring {what}")
         responses = self.responses

@@ -522,7 +522,6 @@ def effective_number(weight: Floats) -> float:
 
 
 def _percentiles(draws: Floats, level: float) -> tuple[float, float]:
-    """Return the ends of the middle part of the draws."""
     low, high = np.percentile(draws, [50.0 * (1.0 - level), 50.0 * (1.0 + level)])
     return float(low), float(high)
 

@@ -206,7 +206,6 @@ class Pages:
         return self._page("why.html", request, reasons=[self.room.reason(task)], back="/watch")
 
     def changed(self, request: Request) -> Response:
-        """Return how many labels changed, once there is a fit that knows more."""
         since = whole(request.state.form, "since", "0")
         history = self.desk.fits.history[since:]
         n = sum(point.n_changed for point in history) if history else None
@@ -234,7 +233,6 @@ class Pages:
         return page("tasks.html", **self._listed(request))
 
     def _listed(self, request: Request) -> dict[str, Any]:
-        """Return the tasks that the query asks for, and links to the pages around."""
         found = watch.listing(self.desk, request.query_params)
         kept = {name: value for name, value in found["wanted"].items() if value is not None}
         return {
@@ -335,7 +333,6 @@ def read_form(request: Request) -> dict[str, str]:
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """Answer for anything that went wrong."""
     status, code, words = 500, "our-fault", sentence("our-fault", {})
     if isinstance(error, HTTPException):
         status = error.status_code

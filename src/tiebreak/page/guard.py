@@ -89,7 +89,6 @@ class Tokens:
         return hmac.compare_digest(said.encode("utf-8", "replace"), self.token.encode())
 
     def new_visitor(self, who: str | None = None, *, is_lead: bool) -> Visitor:
-        """Begin a sitting."""
         return Visitor(secrets.token_hex(8), who, is_lead)
 
     def cookie(self, visitor: Visitor) -> str:

@@ -212,7 +212,6 @@ class Room:
         return not seat.is_lead and seat.run == visitor.run
 
     def may_see_why(self, visitor: Visitor) -> bool:
-        """Return whether somebody may see votes, workers and probabilities."""
         return visitor.is_lead or self._shows_why
 
     def _set_seat(self, seat: Seat) -> None:
@@ -345,7 +344,6 @@ class Room:
             return session.answer(session.question(task), label)
 
     def unset_label(self, visitor: Visitor, id: int) -> Answer | None:
-        """Take back a label that was set as known."""
         with self.desk.lock, self.desk.session(visitor.who or "", by_hand=True) as session:
             if id not in {answer.id for answer in self.by_hand()}:
                 raise PageError("label-gone")
@@ -369,7 +367,6 @@ def _choice(question: Question, choice: str) -> Hashable:
 
 
 def whole(form: Mapping[str, str], name: str, default: str = "") -> int:
-    """Return a number of 0 or more from a form."""
     text = form.get(name) or default
     if not (text.isascii() and text.isdigit() and len(text) <= 12):
         raise PageError("bad-number")

@@ -147,7 +147,6 @@ def listing(desk: Desk, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _share(query: Mapping[str, str], name: str, default: float) -> float:
-    """Return a number between 0 and 1 from a query."""
     try:
         value = float(query.get(name) or default)
     except ValueError:
@@ -156,7 +155,6 @@ def _share(query: Mapping[str, str], name: str, default: float) -> float:
 
 
 def people(desk: Desk) -> list[dict[str, Any]]:
-    """Return what each person did, the busiest first."""
     by_person: dict[str, list[Event]] = {}
     with desk.lock:
         label = desk.last_fit().model.labels_.label

@@ -190,7 +190,6 @@ class Axis(NamedTuple):
     end: float
 
     def at(self, value: float) -> float:
-        """Return the place of a number."""
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return round(self.start + share * (self.end - self.start), 2)
 
@@ -363,7 +362,6 @@ def line(
     rows: Sequence[Row],
     points: Sequence[tuple[float, float]],
 ) -> Chart:
-    """Draw a line through points, with a dot at its end."""
     chart = Chart.of(words, header, rows, 260.0)
     xs, ys = zip(*points, strict=True)
     ends = (_widened(min(xs), max(xs), 1.0), _widened(min(ys), max(ys), 0.01))
@@ -377,7 +375,6 @@ def line(
 
 
 def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -> Chart:
-    """Draw how often workers are right, with intervals."""
     shown = f"{len(rows):,} of {n_workers:,} workers" if len(rows) < n_workers else "All workers"
     described = (
         f"{shown}: the share of answers that are right, expected over the classes, with an "
@@ -398,7 +395,6 @@ def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -
 
 
 def ranking(model: Any, most: int = MOST_ITEMS) -> Chart:
-    """Draw how items of a `BradleyTerry` rank, the best first."""
     found = model.ranking_
     columns = (found.item, found.rank, found.rank_low, found.rank_high, found.probability_best)
     shares = [expit(each)[:most].tolist() for each in (found.strength, found.low, found.high)]
@@ -422,7 +418,6 @@ def ranking(model: Any, most: int = MOST_ITEMS) -> Chart:
 
 
 def confusion_matrix(words: Words, classes: Iterable[str], matrix: Any) -> Chart:
-    """Draw what somebody says of tasks of each class."""
     names = [clip(name, LONGEST_ID) for name in classes]
     values = np.asarray(matrix).tolist()
     return heat_map(words, ("true class", "true ↓", "says →"), names, values)

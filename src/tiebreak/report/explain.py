@@ -271,7 +271,6 @@ class _Links:
                 yield far, f"{chain} {sign} {self.names[far]}", row if first < 0 else first
 
     def holds(self, row: int) -> float:
-        """Return how likely a link is right."""
         weight = np.nan if self.links.weight is None else float(self.links.weight[row])
         return self.right if np.isnan(weight) else 1.0 / (1.0 + math.exp(-weight))
 

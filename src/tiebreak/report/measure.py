@@ -128,7 +128,6 @@ class Subject:
 
     @cached_property
     def accuracy(self) -> WorkerAccuracy:
-        """How often each worker is right."""
         return worker_accuracy(self.model)
 
     @cached_property
@@ -242,7 +241,6 @@ def _words(sections: Found) -> Found:
 
 
 def name(value: Hashable | None) -> str:
-    """Return an id as the report writes it."""
     return clip(value, LONGEST_ID)
 
 
@@ -285,7 +283,6 @@ def _plain(value: Any) -> Any:
 
 
 def _histogram(shares: Floats) -> Found:
-    """Count shares in bins of equal width from 0 to 1."""
     bin_of = np.minimum((BINS * shares).astype(np.int64), BINS - 1)
     edges = [round(k / BINS, 4) for k in range(BINS + 1)]
     return {"edges": edges, "counts": np.bincount(bin_of, minlength=BINS)}
@@ -864,7 +861,6 @@ def _links(subject: Subject) -> Found | None:
 
 
 def _link_rows(model: Estimator, links: Links) -> list[Found]:
-    """Return the first links with the labels of both tasks."""
     label = model.labels_.label[model.tasks_.codes(links.tasks)]
     rows = []
     for at in range(min(MOST_LINKS, len(links))):

@@ -198,7 +198,6 @@ def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS) -> list[Foun
 
 
 def subset(known: Gold, chosen: Offsets) -> Gold:
-    """Return the known labels at these places."""
     names = known.tasks.take(chosen)
     return replace(known, tasks=names, label=known.label[chosen], row=known.row[chosen])
 

@@ -171,7 +171,6 @@ class _Batch:
         return True
 
     def _members(self, group: int) -> Offsets:
-        """Return some tasks of a group that can be asked about; all of a small one."""
         if group not in self._drawn:
             found = self.task[self.state.group[self.task] == group]
             size = min(len(found), MOST_PARTNERS)

@@ -164,7 +164,6 @@ def choose_questions(
     costs: Costs,
     rng: np.random.Generator,
 ) -> Offers:
-    """Choose n questions by what is known of the tasks."""
     frame = model.responses_.frame
     cost = one_cost(costs["same"])
     if tuple(kinds) == ("same",):  # as `selection.pairs` does
@@ -408,7 +407,6 @@ def one_cost(cost: Cost) -> float:
 
 
 def require_cost(kind: str, cost: float) -> float:
-    """Refuse a cost that is not above 0."""
     if not (np.isfinite(cost) and cost > 0.0):
         raise OptionError.must_be(f"The cost of a {kind}", "above 0 and finite", cost)
     return float(cost)

@@ -59,7 +59,6 @@ class TaskState:
 
     @cached_property
     def own(self) -> Floats:
-        """What the responses of each task alone say, (n_tasks, n_classes)."""
         return own_probabilities(self.model)
 
     def unit(self) -> Codes:
