@@ -76,7 +76,9 @@ def as_plain(value: Any) -> Any:
     [[1.5, None], 'a']
     """
     if hasattr(value, "_asdict"):
-        return {name: as_plain(each) for name, each in value._asdict().items()}
+        return as_plain(value._asdict())
+    if isinstance(value, dict):
+        return {name: as_plain(each) for name, each in value.items()}
     if hasattr(value, "__dataclass_fields__"):
         return {name: as_plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if hasattr(value, "tolist"):

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from tiebreak.inference.worker_summary import WorkersTable
     from tiebreak.life.update import Carried
     from tiebreak.report.explain import Explanation
-    from tiebreak.report.plots import Plots
+    from tiebreak.report.measure import Plots
     from tiebreak.tables import Features
 
 
@@ -171,7 +171,7 @@ class Estimator:
     @property
     def plot(self) -> Plots:
         """Pictures of the fitted model: `.workers()`, `.confusion(worker)`, `.bound()` …"""
-        from tiebreak.report.plots import Plots
+        from tiebreak.report.measure import Plots
 
         return Plots(self)
 

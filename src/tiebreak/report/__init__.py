@@ -12,8 +12,7 @@
 
 from tiebreak.report import messages as messages  # registers what the package says
 from tiebreak.report.explain import Explanation, explain
-from tiebreak.report.measure import measure
-from tiebreak.report.plots import Plots
+from tiebreak.report.measure import Plots, measure
 from tiebreak.report.write import check_target, render, write
 
 __all__ = ["Explanation", "Plots", "check_target", "explain", "measure", "render", "write"]
