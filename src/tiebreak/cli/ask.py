@@ -100,7 +100,14 @@ def ask(
         desk = open_desk(session, read, shown or read.texts, settings)
     with desk, desk.session(who) as opened:
         _converse(opened, session)
-        _write_answers(opened, links_out, labels_out, out)
+        if links_out:
+            opened.links().write(links_out)
+        if labels_out:
+            opened.labels().write(labels_out)
+        if out:
+            desk.fused().write(out)
+    if written := wrote((links_out, labels_out, out)):
+        print_message(written)
 
 
 def list_questions(
@@ -139,6 +146,7 @@ def write_list(
 ) -> None:
     """Write questions as a table, as JSON, or for a tool in which people answer."""
     from tiebreak import tables
+    from tiebreak.data.frames import as_plain
     from tiebreak.selection import Offer, Offers
 
     if to is not None:
@@ -152,16 +160,10 @@ def write_list(
     if not as_json:
         tables.write_table(out, columns)
         return
-    values = zip(*(list(column) for column in columns.values()), strict=True)
-    rows_of_json = [dict(zip(columns, row, strict=True)) for row in values]
+    values = zip(*columns.values(), strict=True)
+    listed = as_plain([dict(zip(columns, row, strict=True)) for row in values])
     with tables.open_target(out) as target:
-        text = json.dumps(rows_of_json, ensure_ascii=False, default=_plain)
-        target.write(text.encode() + b"\n")
-
-
-def _plain(value: object) -> object:
-    """Return numbers of NumPy as numbers, anything else as text."""
-    return value.item() if hasattr(value, "item") else str(value)
+        target.write(json.dumps(listed, ensure_ascii=False, default=str).encode() + b"\n")
 
 
 def question_columns(found: Pairs | Offers) -> dict[str, list[object]]:
@@ -172,11 +174,7 @@ def question_columns(found: Pairs | Offers) -> dict[str, list[object]]:
     from tiebreak.selection import Offers
 
     if not isinstance(found, Offers):
-        return {
-            "left": list(found.left),
-            "right": list(found.right),
-            "gain": found.gain.tolist(),
-        }
+        return {"left": [*found.left], "right": [*found.right], "gain": found.gain.tolist()}
     columns = {name: list(column) for name, column in found.columns().items()}
     is_pair = [kind == "same" for kind in columns["kind"]]
     task, label = columns.pop("task"), columns.pop("label")
@@ -221,36 +219,21 @@ def open_desk(session: str, read: SimpleNamespace, texts: Any, settings: dict[st
 
 
 def _converse(session: Session, name: str) -> None:
+    """Ask, and say at the end, or where Ctrl-C ends it, how much is kept."""
     from tiebreak.ask.console import WHY, Conversation, Keys, new_console
 
+    interrupt = None
     try:
         Conversation(session, Keys(sys.stdin), new_console()).run()
-    except KeyboardInterrupt:
-        _print_kept(session, name)
-        raise
+    except KeyboardInterrupt as error:
+        interrupt = error
     finished = session.progress().finished
-    if finished is not None:
+    if finished is not None and not interrupt:
         print_message(WHY[finished])
-    _print_kept(session, name)
-
-
-def _print_kept(session: Session, name: str) -> None:
     kept = counted(len(session.answers()), "answer")
     print_message(f"{kept} kept in {name}; the same command goes on from there.")
-
-
-def _write_answers(
-    session: Session, links_out: str | None, labels_out: str | None, out: str | None
-) -> None:
-    """Write the answers as links and known labels, and the labels that follow from them."""
-    if links_out:
-        session.links().write(links_out)
-    if labels_out:
-        session.labels().write(labels_out)
-    if out:
-        session.desk.fused().write(out)
-    if written := wrote((links_out, labels_out, out)):
-        print_message(written)
+    if interrupt:
+        raise interrupt
 
 
 def serve(

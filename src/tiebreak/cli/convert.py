@@ -60,13 +60,14 @@ def convert(
     suggestions (Argilla) or chosen options (Prodigy); spans, as of fuse --spans-out, also go to
     doccano and CoNLL: with --below, texts that have a span below a probability alone.
     """
+    from tiebreak import tables
+
     out = out or STANDARD
     if to is not None:
         names = OptionValues(given).take_last("question", "field")
         check_files((source, texts), (out,), are_tables=False)  # the tool says which form it has
         if texts == STANDARD:
             raise OptionError("stdin-not-here", why="--texts is read twice")
-        from tiebreak import tables
         from tiebreak.tables.export import TOOLS, write_export
         from tiebreak.tables.export_spans import write_spans
 
@@ -101,19 +102,6 @@ def convert(
         say(f"{responses!r}\nwrote {out}; fit with: tiebreak fuse {out}")
         return
     inputs.check(out, gold_out, texts_out, sequences_out)
-    n_rows = _write_rows(inputs, out, gold_out, texts_out, sequences_out)
-    written = wrote((out, gold_out, texts_out, sequences_out))
-    say(f"{counted(n_rows, 'row')}: {written}" if written else counted(n_rows, "row"))
-
-
-def _write_rows(
-    inputs: CommandInputs,
-    out: str,
-    gold_out: str | None,
-    texts_out: str | None,
-    sequences_out: str | None,
-) -> int:
-    from tiebreak import tables
     from tiebreak.tables.export import write_known, writing_texts
 
     reading = {**inputs.reading, "tasks": inputs.files["tasks"]}
@@ -124,13 +112,15 @@ def _write_rows(
             inputs.source, keep, columns=inputs.columns, **reading
         )
         if gold_out:
-            write_known(gold_out, inputs.responses[0], gold)
+            write_known(gold_out, source[0], gold)
         if sequences_out:
             if sequences is None:
-                raise InputError("no-spans-in-file", file=inputs.responses[0])
+                raise InputError("no-spans-in-file", file=source[0])
             sequences.write(sequences_out)
     tables.write_table(out, rows)
-    return len(rows["task"])
+    n_rows = counted(len(rows["task"]), "row")
+    written = wrote((out, gold_out, texts_out, sequences_out))
+    say(f"{n_rows}: {written}" if written else n_rows)
 
 
 def _doubtful(labels: Any, below: float) -> Any:

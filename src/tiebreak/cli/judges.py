@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import combinations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +77,15 @@ def panel(
             tasks = [model.tasks_[int(i)] for i in drawn.task]
             tables.write_table(sample, {"task": tasks, "probability": drawn.probability})
     if matrix:
-        tables.write_table(matrix, matrix_columns(found))
+        if found.shared is None:
+            raise OptionError("no-matrix-without-gold")
+        pairs = list(combinations(range(len(found.workers)), 2))
+        columns_of_pairs = {
+            "left": [found.workers[a] for a, _ in pairs],
+            "right": [found.workers[b] for _, b in pairs],
+            "correlation": [float(found.shared.pairs[pair]) for pair in pairs],
+        }
+        tables.write_table(matrix, columns_of_pairs)
     if as_json:
         print_json(found.to_dict())
     else:
@@ -105,18 +114,6 @@ def with_most_useful(found: PanelReport, responses: Any, n: int) -> PanelReport:
         return found
     chosen: Any = list_questions(responses, n, ("label",))
     return replace(found, to_label=tuple(row.task for row in chosen), to_label_probability=())
-
-
-def matrix_columns(found: PanelReport) -> dict[str, list[Any]]:
-    if found.shared is None:
-        raise OptionError("no-matrix-without-gold")
-    n = len(found.workers)
-    pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
-    return {
-        "left": [found.workers[a] for a, _ in pairs],
-        "right": [found.workers[b] for _, b in pairs],
-        "correlation": [float(found.shared.pairs[a, b]) for a, b in pairs],
-    }
 
 
 def rate(

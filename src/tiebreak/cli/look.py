@@ -156,71 +156,62 @@ def measure_agreement(
     responses: Responses, tell: Callable[[str], None], options: dict[str, Any]
 ) -> dict[str, Any]:
     """Measure agreement; None where no task has two labels."""
+    from tiebreak.data.frames import as_plain
     from tiebreak.judges import agreement_report
 
     if not (responses.start[1:] - responses.start[:-1] >= 2).any():
         return {"agreement": None, "spam": [], "copies": []}
     found = agreement_report(responses, watch=tell, **options)
     name = [str(worker) for worker in found.workers]
-
-    def known(value: float) -> float | None:
-        return None if math.isnan(value) else float(value)
-
     figures: dict[str, Any] = {
         "tasks": found.n_tasks,
-        "percent": known(found.percent),
-        "fleiss_kappa": known(found.fleiss_kappa),
-        "cohen_kappa": known(found.cohen_kappa),
+        "percent": found.percent,
+        "fleiss_kappa": found.fleiss_kappa,
+        "cohen_kappa": found.cohen_kappa,
         "pairs": len(found.pairs.first),
+        "share_of_orders": found.share_of_orders,
     }
-    figures["share_of_orders"] = found.share_of_orders
     by_title = {
         "alpha": found.alpha,
         "alpha_ordinal": found.alpha_ordinal,
         "interval_alpha": found.alpha_interval,
     }
     for title, alpha in by_title.items():
-        figures[title] = None if alpha is None else known(alpha.value)
         has_interval = alpha is not None and alpha.low is not None
+        figures[title] = alpha and alpha.value
         figures[f"{title}_interval"] = [alpha.low, alpha.high] if alpha and has_interval else None
-    return {
-        "agreement": figures,
-        "spam": [
-            {
-                "worker": name[each.worker],
-                "responses": each.n_answers,
-                "kappa": known(each.kappa),
-                "reason": each.reason,
-            }
-            for each in found.spam
-        ],
-        "copies": [
-            {
-                "workers": [name[each.first], name[each.second]],
-                "shared": each.n_shared,
-                "equal": each.n_equal,
-                "reason": each.reason,
-            }
-            for each in found.copies
-        ],
-    }
+    spam = [
+        {
+            "worker": name[each.worker],
+            "responses": each.n_answers,
+            "kappa": each.kappa,
+            "reason": each.reason,
+        }
+        for each in found.spam
+    ]
+    copies = [
+        {
+            "workers": [name[each.first], name[each.second]],
+            "shared": each.n_shared,
+            "equal": each.n_equal,
+            "reason": each.reason,
+        }
+        for each in found.copies
+    ]
+    return dict(as_plain({"agreement": figures, "spam": spam, "copies": copies}))
 
 
 def measure_spans(responses: Responses, sequences: Any) -> dict[str, Any] | None:
     """Measure how far annotators mark the same spans; None where classes are no tags of spans."""
+    from tiebreak.data.frames import as_plain
     from tiebreak.data.tags import NONE, Tags
     from tiebreak.judges import span_agreement
 
     if Tags.of(responses.classes).scheme == NONE:
         return None
     found = span_agreement(responses, sequences)
-
-    def plain(row: Any) -> dict[str, Any]:
-        return {k: None if each != each else each for k, each in row._asdict().items()}
-
-    return plain(found) | {
-        "workers": [plain(row) | {"worker": str(row.worker)} for row in found.workers]
-    }
+    workers = [row._asdict() | {"worker": str(row.worker)} for row in found.workers]
+    return dict(as_plain(found._asdict() | {"workers": workers}))
 
 
 def describe_lines(n: dict[str, Any]) -> list[str]:
@@ -237,31 +228,28 @@ def describe_lines(n: dict[str, Any]) -> list[str]:
         lines.append(
             f"mean: {n['mean']:.4g}, standard error {n['standard_error']:.2g} (over tasks)"
         )
-    if n["tasks_without_votes"]:
-        lines.append(f"{n['tasks_without_votes']:,} tasks without a vote")
-    if n["rows_without_label"]:
-        lines.append(f"{n['rows_without_label']:,} rows without a label")
-    if n["repeated_answers"] and not n["has_runs"]:
-        lines.append(f"{n['repeated_answers']:,} answers repeat a worker on a task")
+    n_repeated = 0 if n["has_runs"] else n["repeated_answers"]
+    for count, what in (
+        (n["tasks_without_votes"], "tasks without a vote"),
+        (n["rows_without_label"], "rows without a label"),
+        (n_repeated, "answers repeat a worker on a task"),
+    ):
+        lines += [f"{count:,} {what}"] if count else []
     once = ", by what each worker says most often of a task" if n["has_runs"] else ""
     lines += ["", f"classes{once}", *_class_lines(n), "", "agreement"]
     lines += ["  no task has two labels"] if n["agreement"] is None else _rows(n["agreement"])
     if n.get("spans") is not None:
         lines += ["", "agreement on spans, F1 of all pairs of annotators", *_span_lines(n["spans"])]
-    if n["spam"]:
-        lines += ["", "workers that look like spam"]
-        lines += shortened(
-            [f"  {w['worker']}: {w['reason']} ({w['responses']:,} responses)" for w in n["spam"]]
-        )
-    if n["copies"]:
-        lines += ["", "workers that look like copies of each other"]
-        lines += shortened(
-            [
-                f"  {' and '.join(pair['workers'])}: {pair['reason']} ({pair['equal']:,} of "
-                f"{pair['shared']:,} shared tasks equal)"
-                for pair in n["copies"]
-            ]
-        )
+    spam = [f"  {w['worker']}: {w['reason']} ({w['responses']:,} responses)" for w in n["spam"]]
+    copies = [
+        f"  {' and '.join(pair['workers'])}: {pair['reason']} ({pair['equal']:,} of "
+        f"{pair['shared']:,} shared tasks equal)"
+        for pair in n["copies"]
+    ]
+    if spam:
+        lines += ["", "workers that look like spam", *shortened(spam)]
+    if copies:
+        lines += ["", "workers that look like copies of each other", *shortened(copies)]
     if n["notes"]:
         lines += ["", *(f"note: {each}" for each in n["notes"])]
     return lines
