@@ -13,17 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.arguments import (
-    COLUMN,
-    PROBABILITY,
-    SEED,
-    WHOLE,
-    as_floats,
-    checks,
-    number,
-    optional,
-    whole,
-)
+from tiebreak import arguments
 from tiebreak.data import Responses
 from tiebreak.data.gold import Gold
 from tiebreak.data.ids import Ids
@@ -58,17 +48,17 @@ class Crowd(NamedTuple):
     class_prior: Floats
 
 
-@checks(
-    n_tasks=whole(1, MOST),
-    n_workers=whole(1, MOST),
-    n_classes=whole(2, MOST),
-    responses_per_task=whole(1),
-    classes=optional(COLUMN),
-    scale=optional(whole(2)),
-    bias=number("0 or more", least=0.0),
-    gain=number("0 or more", least=0.0),
-    lapse=PROBABILITY,
-    random_state=SEED,
+@arguments.checks(
+    n_tasks=arguments.whole(1, MOST),
+    n_workers=arguments.whole(1, MOST),
+    n_classes=arguments.whole(2, MOST),
+    responses_per_task=arguments.whole(1),
+    classes=arguments.optional(arguments.COLUMN),
+    scale=arguments.optional(arguments.whole(2)),
+    bias=arguments.number("0 or more", least=0.0),
+    gain=arguments.number("0 or more", least=0.0),
+    lapse=arguments.PROBABILITY,
+    random_state=arguments.SEED,
 )
 def crowd(
     n_tasks: int = 1000,
@@ -134,7 +124,7 @@ def crowd(
     prior = np.full(n_classes, 1.0 / n_classes)
     if class_prior is not None:
         words = f"{n_classes} probabilities that sum to 1"
-        prior = as_floats(
+        prior = arguments.as_floats(
             "class_prior", class_prior, words, shapes=[(n_classes,)], are_right=_are_shares
         )
         prior = prior / prior.sum()
@@ -153,12 +143,12 @@ def crowd(
     return drawn._replace(class_prior=prior)
 
 
-@checks(
+@arguments.checks(
     gold=Gold,
-    n_workers=whole(1, MOST),
-    responses_per_task=whole(1),
-    shared=PROBABILITY,
-    random_state=SEED,
+    n_workers=arguments.whole(1, MOST),
+    responses_per_task=arguments.whole(1),
+    shared=arguments.PROBABILITY,
+    random_state=arguments.SEED,
 )
 def crowd_for(
     gold: Gold,
@@ -209,7 +199,9 @@ def crowd_for(
     return Crowd(responses, gold, theta[order], prior)
 
 
-@checks(gold=Gold, n=WHOLE, wrong=PROBABILITY, random_state=SEED)
+@arguments.checks(
+    gold=Gold, n=arguments.WHOLE, wrong=arguments.PROBABILITY, random_state=arguments.SEED
+)
 def links(gold: Gold, n: int, *, wrong: float = 0.0, random_state: Seed = None) -> Links:
     """Draw n different pairs of gold tasks at random and link each by what gold says.
 
@@ -320,7 +312,7 @@ def _draw_channels(
     lapse: float,
 ) -> Floats:
     words = "a range (low, high), with 0 < low <= high"
-    ends = as_floats(
+    ends = arguments.as_floats(
         "blur", blur, words, shapes=[(2,)], are_right=lambda each: 0 < each[0] <= each[1]
     )
     size = (n_levels - 1) / 4.0
@@ -360,10 +352,12 @@ def _checked_confusion(
     one, each = (n_classes, n_classes), (n_workers, n_classes, n_classes)
     if confusion is not None:
         words = f"of shape {one} or {each}, with rows that sum to 1"
-        theta = as_floats("confusion", confusion, words, shapes=(one, each), are_right=_are_shares)
+        theta = arguments.as_floats(
+            "confusion", confusion, words, shapes=(one, each), are_right=_are_shares
+        )
         return np.broadcast_to(theta / theta.sum(axis=-1, keepdims=True), each).copy()
     is_range = isinstance(accuracy, tuple) and len(accuracy) == 2
-    right = as_floats(
+    right = arguments.as_floats(
         "accuracy",
         accuracy,
         "one probability, a tuple (low, high) or an array with one for each of the "

@@ -17,19 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
-from tiebreak import selection
-from tiebreak.arguments import (
-    FLAG,
-    PATH,
-    SEED,
-    SEVERAL,
-    TEXT,
-    checks,
-    number,
-    of_type,
-    optional,
-    whole,
-)
+from tiebreak import arguments, selection
 from tiebreak.ask.contradictions import AnswerChains, as_answer
 from tiebreak.ask.evidence import agreed_labels, answered_links, state_of
 from tiebreak.ask.fitting import Background, Fits, SessionFit, new_model
@@ -59,7 +47,7 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 LEAST_GAIN = 1e-6  # labels corrected; where no question promises more, none is worth asking
-WORTH = number("0 or more, of labels corrected for one unit of cost", least=0.0)
+WORTH = arguments.number("0 or more, of labels corrected for one unit of cost", least=0.0)
 EVIDENCE = 20  # links and labels without which nobody knows how far to trust the crowd
 LEASE = 600.0  # seconds for which a question that is shown is kept from others
 
@@ -103,19 +91,23 @@ class Desk:
     b = dog {'b': 'dog'} {'a': 'cat', 'b': 'dog'}
     """
 
-    @checks(
-        path=PATH,
-        kinds=optional(SEVERAL),
-        costs=optional(of_type("a mapping of kind to cost, or 'time'", Mapping, str)),
-        wording=optional(TEXT),
-        budget=optional(whole(0)),
-        target=optional(number("a share of labels above 0, at most 1", above=0.0, most=1.0)),
-        stop_when_worth_less_than=optional(WORTH),
-        random_state=SEED,
-        batch=whole(1),
-        lease=number("a number of seconds, 0 or more", least=0.0),
-        background=FLAG,
-        only=optional(TEXT),
+    @arguments.checks(
+        path=arguments.PATH,
+        kinds=arguments.optional(arguments.SEVERAL),
+        costs=arguments.optional(
+            arguments.of_type("a mapping of kind to cost, or 'time'", Mapping, str)
+        ),
+        wording=arguments.optional(arguments.TEXT),
+        budget=arguments.optional(arguments.whole(0)),
+        target=arguments.optional(
+            arguments.number("a share of labels above 0, at most 1", above=0.0, most=1.0)
+        ),
+        stop_when_worth_less_than=arguments.optional(WORTH),
+        random_state=arguments.SEED,
+        batch=arguments.whole(1),
+        lease=arguments.number("a number of seconds, 0 or more", least=0.0),
+        background=arguments.FLAG,
+        only=arguments.optional(arguments.TEXT),
     )
     def __init__(
         self,

@@ -27,19 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiebreak import errors
 from tiebreak.ask.evidence import FitInputs, LinkRate, believed, fallible, trusted
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event, Log, Snapshot
 from tiebreak.ask.results import Question
 from tiebreak.ask.storage import FitPoint, Storage
-from tiebreak.errors import (
-    ConvergenceWarning,
-    GoldError,
-    InputNote,
-    LinkError,
-    TiebreakError,
-    note,
-)
 from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference.people import Weighed
@@ -157,7 +150,7 @@ class Fits:
         try:
             self._start, is_of_these = SessionFit.from_bytes(data, known, self._job, self._inputs)
         except ValueError as error:
-            note("session-model-unreadable", path=self._storage.path, reason=error)
+            errors.note("session-model-unreadable", path=self._storage.path, reason=error)
         else:
             self.made = self._start if is_of_these else None
 
@@ -190,7 +183,9 @@ class Fits:
         people = {event.who for event in answers if not (event.is_vote or event.is_by_hand)}
         is_one = self._link_error is None and len(people) <= 1
         if is_one and (given := trusted(self._job, answers)) is not None:
-            with suppress(LinkError, GoldError):  # all else was checked: answers contradict
+            with suppress(
+                errors.LinkError, errors.GoldError
+            ):  # all else was checked: answers contradict
                 return self._fit(given, known, is_final=is_final)
         # What the responses of a task say is read as the last fit reads them: what answers tell
         # of the workers counts for every task. A fit that starts from the votes goes by plain VB.
@@ -224,8 +219,8 @@ class Fits:
 @contextmanager
 def _without_notes() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputNote)
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", errors.InputNote)
+        warnings.simplefilter("ignore", errors.ConvergenceWarning)
         yield
 
 
@@ -276,7 +271,7 @@ class Background:
     def raise_if_ended(self) -> None:
         """Raise what ended the worker, if it has ended: there is nothing to wait for then."""
         if self.error is not None:
-            raise TiebreakError("session-worker-ended", error=self.error) from self.error
+            raise errors.TiebreakError("session-worker-ended", error=self.error) from self.error
 
     def close(self) -> None:
         with self._wish:

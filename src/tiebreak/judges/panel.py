@@ -18,18 +18,7 @@ import numpy as np
 from scipy.stats import beta
 from scipy.stats import t as student
 
-from tiebreak import tables, templating
-from tiebreak.arguments import (
-    FLAG,
-    FUNCTION,
-    MAPPING,
-    SEED,
-    WITH_RESPONSES,
-    checks,
-    number,
-    optional,
-    whole,
-)
+from tiebreak import arguments, tables, templating
 from tiebreak.data import Responses
 from tiebreak.data.frames import as_plain
 from tiebreak.data.gold import Gold
@@ -239,13 +228,13 @@ def _share(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.2f}".replace("0.", ".", 1) if value < 1 else "1.00"
 
 
-@checks(
-    model=WITH_RESPONSES,
-    prices=optional(MAPPING),
-    n_to_label=whole(1),
-    random_state=SEED,
-    sub_panels=FLAG,
-    progress=optional(FUNCTION),
+@arguments.checks(
+    model=arguments.WITH_RESPONSES,
+    prices=arguments.optional(arguments.MAPPING),
+    n_to_label=arguments.whole(1),
+    random_state=arguments.SEED,
+    sub_panels=arguments.FLAG,
+    progress=arguments.optional(arguments.FUNCTION),
 )
 def panel_report(
     model: Any,
@@ -596,7 +585,7 @@ class Sample(NamedTuple):
     probability: Floats
 
 
-@checks(model=WITH_RESPONSES, n=whole(1), random_state=SEED)
+@arguments.checks(model=arguments.WITH_RESPONSES, n=arguments.whole(1), random_state=arguments.SEED)
 def sample_tasks(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) -> Sample:
     """Draw tasks to label from those that have responses and are not known.
 
@@ -637,7 +626,7 @@ def sample_tasks(model: Any, n: int = N_TASKS, *, random_state: int | None = 0) 
 # Families of judges
 
 
-@checks(responses=Responses)
+@arguments.checks(responses=Responses)
 def self_preferences(
     responses: Responses, systems: Any, accepts: Hashable | None
 ) -> tuple[SelfPreference, ...]:
@@ -686,10 +675,10 @@ def self_preferences(
     return tuple(sorted(found, key=lambda each: -each.preference))
 
 
-@checks(
+@arguments.checks(
     responses=Responses,
-    groups=optional(MAPPING),
-    dependence=number("between 0 and 1", least=0.0, most=1.0),
+    groups=arguments.optional(arguments.MAPPING),
+    dependence=arguments.number("between 0 and 1", least=0.0, most=1.0),
 )
 def share_discount(
     responses: Responses,

@@ -20,20 +20,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from tiebreak.errors import OptionError, TiebreakError, sentence
-from tiebreak.page import watch
-from tiebreak.page.guard import (
-    COOKIE,
-    LOGIN,
-    MOST_CONNECTIONS,
-    MOST_NAME,
-    SHORTEST,
-    Guard,
-    PageError,
-    TimedProtocol,
-    Visitor,
-    clean_name,
-    is_loopback,
-)
+from tiebreak.page import guard, watch
 from tiebreak.page.room import MEDIA, Room, whole
 from tiebreak.report import charts
 from tiebreak.templating import environment
@@ -84,8 +71,8 @@ class Pages:
         return [
             Mount("/static", StaticFiles(packages=[("tiebreak.page", "static")])),
             Route("/charts.css", lambda _: Response(charts.stylesheet(), media_type="text/css")),
-            Route(LOGIN, self.invitation, methods=["GET"]),
-            Route(LOGIN, self.join, methods=["POST"]),
+            Route(guard.LOGIN, self.invitation, methods=["GET"]),
+            Route(guard.LOGIN, self.join, methods=["POST"]),
             Route("/", self.start, methods=["GET"]),
             Route("/name", self._for(self.name, is_lead=True, is_named=False), methods=["POST"]),
             *(Route(path, self._for(do), methods=[method]) for method, path, do in people),
@@ -102,15 +89,15 @@ class Pages:
         """Let in those who may use an address."""
 
         def checked(request: Request) -> Response:
-            visitor: Visitor | None = request.scope["visitor"]
+            visitor: guard.Visitor | None = request.scope["visitor"]
             if visitor is None:
-                raise PageError("not-let-in", status=403)
+                raise guard.PageError("not-let-in", status=403)
             if not self.room.admits(visitor):
-                raise PageError("used-invitation", status=403)
+                raise guard.PageError("used-invitation", status=403)
             if is_named and visitor.who is None:
                 return RedirectResponse("/", status_code=303)
             if is_lead and not visitor.is_lead:
-                raise PageError("leads-only", status=403)
+                raise guard.PageError("leads-only", status=403)
             request.state.visitor = visitor
             request.state.form = read_form(request)
             return handler(request)
@@ -132,14 +119,14 @@ class Pages:
         who, key = self._invited(read_form(request).get("invitation", ""))
         visitor = self.room.join(who, key, request.scope["visitor"])
         if visitor is None:
-            raise PageError("used-invitation", status=403)
+            raise guard.PageError("used-invitation", status=403)
         return self._with_cookie(request, visitor, RedirectResponse("/", status_code=303))
 
     def _invited(self, signed: str) -> tuple[str, str]:
         match self.room.tokens.read("invitation", signed):
             case [str(who), str(key)]:
                 return who, key
-        raise PageError("bad-invitation", status=403)
+        raise guard.PageError("bad-invitation", status=403)
 
     def start(self, request: Request) -> Response:
         """Show the question; first let in whoever brings the token."""
@@ -147,8 +134,8 @@ class Pages:
         if said is None:
             return self._for(self.ask, is_named=False)(request)
         if not self.room.tokens.is_token(said):
-            raise PageError("old-address", status=403)
-        known: Visitor | None = request.scope["visitor"]
+            raise guard.PageError("old-address", status=403)
+        known: guard.Visitor | None = request.scope["visitor"]
         visitor = self.room.tokens.new_visitor(known and known.who, is_lead=True)
         # Not a redirect: after a click on another site a browser would not send a strict cookie.
         return self._with_cookie(request, visitor, page("welcome.html", visitor=None))
@@ -156,22 +143,24 @@ class Pages:
     def name(self, request: Request) -> Response:
         visitor, form = request.state.visitor, request.state.form
         if visitor.who is not None:
-            raise PageError("has-name", status=403)
-        who = clean_name(form.get("who", ""))
+            raise guard.PageError("has-name", status=403)
+        who = guard.clean_name(form.get("who", ""))
         try:
             if who is None:
-                raise PageError("bad-name", status=400, most=MOST_NAME)
+                raise guard.PageError("bad-name", status=400, most=guard.MOST_NAME)
             self.room.take_name(visitor, who, again="again" in form)
-        except PageError as error:
+        except guard.PageError as error:
             is_in_use = error.code == "name-in-use"
             shown = {"problem": str(error), "is_in_use": is_in_use, "visitor": None}
             return page("name.html", error.status, **shown)
         named = visitor._replace(who=who)
         return self._with_cookie(request, named, RedirectResponse("/", status_code=303))
 
-    def _with_cookie(self, request: Request, visitor: Visitor, response: Response) -> Response:
+    def _with_cookie(
+        self, request: Request, visitor: guard.Visitor, response: Response
+    ) -> Response:
         response.set_cookie(
-            COOKIE,
+            guard.COOKIE,
             self.room.tokens.cookie(visitor),
             max_age=WEEK,
             httponly=True,
@@ -197,7 +186,7 @@ class Pages:
     def why(self, request: Request) -> Response:
         visitor = request.state.visitor
         if not self.room.may_see_why(visitor):
-            raise PageError("leads-only", status=403)
+            raise guard.PageError("leads-only", status=403)
         tasks = self.room.question(request.state.form, visitor).tasks
         return self._page("why.html", request, reasons=map(self.room.reason, tasks), back="/")
 
@@ -214,7 +203,7 @@ class Pages:
     def media(self, request: Request) -> Response:
         path = self.room.contents.file(request.path_params["path"])
         if path is None:
-            raise PageError("no-file", status=404)
+            raise guard.PageError("no-file", status=404)
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private"}
         return FileResponse(path, media_type=MEDIA[path.suffix.lower()], headers=headers)
 
@@ -245,7 +234,7 @@ class Pages:
         crowd = self.desk.job.responses
         task, label = self._task(request), whole(request.state.form, "label")
         if label >= crowd.n_classes:
-            raise PageError("no-task", status=400)
+            raise guard.PageError("no-task", status=400)
         visitor = request.state.visitor
         about = self.room.set_label(visitor, crowd.tasks[task], crowd.classes[label])
         return self.watch(request, "set", about)
@@ -257,21 +246,21 @@ class Pages:
     def _task(self, request: Request) -> int:
         task = whole(request.state.form, "task")
         if task >= self.desk.job.responses.n_tasks:
-            raise PageError("no-task", status=400)
+            raise guard.PageError("no-task", status=400)
         return task
 
     def people(self, request: Request, made: Iterable[tuple[str, str]] = ()) -> Response:
         """Show who answers how much and how well; `made`: new invitations."""
-        base = f"{request.url.scheme}://{request.headers['host']}{LOGIN}?invitation="
+        base = f"{request.url.scheme}://{request.headers['host']}{guard.LOGIN}?invitation="
         invited = [(who, base + signed) for who, signed in made]
         return self._page("people.html", request, people=watch.people(self.desk), invited=invited)
 
     def invite(self, request: Request) -> Response:
         form = request.state.form
         lines = [line for line in form.get("who", "").splitlines() if line.strip()]
-        names = [clean_name(line) for line in lines]
+        names = [guard.clean_name(line) for line in lines]
         if not names or None in names:
-            raise PageError("bad-name", status=400, most=MOST_NAME)
+            raise guard.PageError("bad-name", status=400, most=guard.MOST_NAME)
         known = list(dict.fromkeys(filter(None, names)))
         return self.people(request, self.room.invite(known, again="again" in form))
 
@@ -279,7 +268,7 @@ class Pages:
         """Send a table; for the fused labels the worker thread fits to all answers."""
         table, _, form = request.path_params["name"].partition(".")
         if table not in watch.TABLES or form not in watch.FORMATS:
-            raise PageError("no-file", status=404)
+            raise guard.PageError("no-file", status=404)
         headers = {"content-disposition": f'attachment; filename="{table}.{form}"'}
         data = watch.download(self.desk, table, form)
         return Response(data, media_type=watch.FORMATS[form], headers=headers)
@@ -346,11 +335,11 @@ def refused(request: Request, error: Exception) -> Response:
 
 def check_binding(host: str, token: str | None) -> bool:
     """Return whether a host is this machine only; refuse to be open to others without a token."""
-    is_local = host == "localhost" or bool(is_loopback(host))
+    is_local = host == "localhost" or bool(guard.is_loopback(host))
     if not is_local and token is None:
-        raise OptionError("host-needs-token", host=host, least=SHORTEST)
-    if token is not None and (len(token) < SHORTEST or not token.isprintable()):
-        raise OptionError("weak-token", least=SHORTEST)
+        raise OptionError("host-needs-token", host=host, least=guard.SHORTEST)
+    if token is not None and (len(token) < guard.SHORTEST or not token.isprintable()):
+        raise OptionError("weak-token", least=guard.SHORTEST)
     return is_local
 
 
@@ -379,19 +368,19 @@ def run(
     handlers: dict[Any, Any] = dict.fromkeys((HTTPException, TiebreakError, Exception), refused)
     app = Starlette(routes=Pages(room).routes(), exception_handlers=handlers)
     remote = room.contents.allows_remote
-    guard = Guard(app, room.tokens, hosts, is_local=is_local, allows_remote=remote)
+    guarded = guard.Guard(app, room.tokens, hosts, is_local=is_local, allows_remote=remote)
     sys.setswitchinterval(SWITCH)
     _allow_open_files()
     config = uvicorn.Config(
-        guard,  # type: ignore[arg-type,unused-ignore]  # scopes are mappings
-        http=TimedProtocol,
+        guarded,  # type: ignore[arg-type,unused-ignore]  # scopes are mappings
+        http=guard.TimedProtocol,
         ws="none",
         lifespan="off",
         log_level="warning",
         access_log=False,  # addresses hold tokens
         server_header=False,
         proxy_headers=True,  # of a proxy on this machine only, which is the default
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=guard.MOST_CONNECTIONS,
         timeout_keep_alive=KEPT_ALIVE,
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=16 * 1024,

@@ -39,21 +39,7 @@ from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
 from tiebreak.report import charts
-from tiebreak.report.charts import (
-    ALONE,
-    CHANCE,
-    LONGEST_ID,
-    MUCH,
-    POOR,
-    RELIABLE,
-    TOO_FEW,
-    WORSE,
-    Chart,
-    Found,
-    clip,
-    number,
-    percent,
-)
+from tiebreak.report.charts import Chart, Found, clip, number, percent
 from tiebreak.report.explain import explain_tasks
 from tiebreak.wording import agreeing, counted, printable
 
@@ -156,10 +142,10 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     # Nobody is called a guesser who may be as good as most.
     is_judged = n_responses >= FEWEST
     usual = float(np.median(mean[is_judged])) if is_judged.any() else 1.0
-    verdict = np.where(low > by_chance, RELIABLE, TOO_FEW).astype(object)
-    verdict[is_judged & (low <= by_chance) & (high < usual)] = CHANCE
-    verdict[is_judged & (high < by_chance)] = WORSE
-    verdict[~is_judged] = TOO_FEW
+    verdict = np.where(low > by_chance, charts.RELIABLE, charts.TOO_FEW).astype(object)
+    verdict[is_judged & (low <= by_chance) & (high < usual)] = charts.CHANCE
+    verdict[is_judged & (high < by_chance)] = charts.WORSE
+    verdict[~is_judged] = charts.TOO_FEW
     return WorkerAccuracy(mean, low, high, n_responses, tuple(verdict))
 
 
@@ -178,7 +164,7 @@ def worker_rows(model: Any, most: int, found: WorkerAccuracy | None = None) -> l
     order = everyone[np.argsort(found.accuracy[everyone], kind="stable")]
     return [
         {
-            "worker": clip(model.workers_[w], LONGEST_ID),
+            "worker": clip(model.workers_[w], charts.LONGEST_ID),
             "responses": int(found.n_responses[w]),
             "accuracy": float(found.accuracy[w]),
             "low": float(found.low[w]),
@@ -421,10 +407,10 @@ def _words(sections: Found) -> Found:
         judged=scores and judge_probabilities(scores),
         too_high=TOO_HIGH,
         least_known=LEAST_KNOWN,
-        n_poor=sum((workers or {}).get("verdicts", {}).get(kind, 0) for kind in POOR),
+        n_poor=sum((workers or {}).get("verdicts", {}).get(kind, 0) for kind in charts.POOR),
         unstable=unstable,
         much_unstable=UNSTABLE,
-        much_shared=MUCH,
+        much_shared=charts.MUCH,
         fair=FAIR,
         good=GOOD,
         counted=counted,
@@ -441,7 +427,7 @@ def _words(sections: Found) -> Found:
 
 
 def name(value: Hashable | None) -> str:
-    return clip(value, LONGEST_ID)
+    return clip(value, charts.LONGEST_ID)
 
 
 def restricted(model: Estimator, chosen: Offsets) -> Estimator:
@@ -622,7 +608,7 @@ def _who_marked(model: Estimator, marked: judges.MarkedSpans, low: int, high: in
     for i in np.flatnonzero((marked.first >= low) & (marked.last <= high)).tolist():
         text = marked.sequences.text_of(int(marked.first[i]), int(marked.last[i])) or ""
         kind = name(marked.tags.kinds[int(marked.kind[i])])
-        by_worker[int(marked.worker[i])].append((clip(text, LONGEST_ID), kind))
+        by_worker[int(marked.worker[i])].append((clip(text, charts.LONGEST_ID), kind))
     alike: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for w, said in by_worker.items():
         alike.setdefault(tuple(said), []).append(w)
@@ -681,10 +667,10 @@ def _workers(subject: Subject) -> Found | None:
         return None
     verdicts = list(subject.accuracy.verdict)
     for each in subject.spam:  # what responses alone tell, whatever a prior hopes of them
-        if verdicts[each.worker] not in POOR:
-            verdicts[each.worker] = ALONE
+        if verdicts[each.worker] not in charts.POOR:
+            verdicts[each.worker] = charts.ALONE
     found = subject.accuracy._replace(verdict=tuple(verdicts))
-    is_poor = np.flatnonzero(np.isin(np.array(verdicts, dtype=str), POOR))
+    is_poor = np.flatnonzero(np.isin(np.array(verdicts, dtype=str), charts.POOR))
     poor = is_poor[np.argsort(-found.n_responses[is_poor], kind="stable")].tolist()
     kinds, n_each = np.unique(np.array(verdicts, dtype=str), return_counts=True)
     return {
@@ -1271,7 +1257,7 @@ class Plots:
             if code == MISSING:
                 raise OptionError("plot-unknown-worker", worker=worker, n=len(model.workers_))
             matrix = model.confusion_[code]
-            title = f"What {clip(worker, LONGEST_ID)} says"
+            title = f"What {clip(worker, charts.LONGEST_ID)} says"
             words = "Each row: of tasks of this class, how likely each answer is."
         classes = [str(name) for name in model.classes_]
         names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
