@@ -27,17 +27,11 @@ import typer
 import typer.core
 import typer.main
 
+from tiebreak import errors
 from tiebreak._version import __version__
 from tiebreak.cli import raise_on_interrupt
 from tiebreak.cli.options import as_cli_options
 from tiebreak.cli.output import has_safe_csv, is_quiet, print_message, set_options
-from tiebreak.errors import (
-    ConvergenceWarning,
-    FileError,
-    InputNote,
-    TiebreakError,
-    on_first_compile,
-)
 
 GROUPS: dict[str, dict[str, str | dict[str, str]]] = {  # of the help: the function of each command
     "Start": {
@@ -260,7 +254,7 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
             sys.stdout = ClosedOutput()
         try:
             raise_on_interrupt()
-            with _printed_warnings(), on_first_compile(_tell_compiling), _csv_cells():
+            with _printed_warnings(), errors.on_first_compile(_tell_compiling), _csv_cells():
                 body(*args, **kwargs)
         except (typer.Exit, typer.Abort, UsageError):
             raise
@@ -275,7 +269,7 @@ def with_exit_codes(name: str, body: Callable[P, None]) -> Callable[P, None]:
                 said += " Tables that memory cannot hold are read one by one with --out-of-core."
             print_message(said)
             raise typer.Exit(WRONG_INPUT) from error
-        except (TiebreakError, OSError) as error:
+        except (errors.TiebreakError, OSError) as error:
             print_message(f"tiebreak {name}: {as_cli_options(error)}")
             raise typer.Exit(WRONG_INPUT) from error
         except Exception as error:
@@ -289,7 +283,7 @@ class ClosedOutput(io.TextIOBase):
     """Stands for a standard output that was closed before the command began (`>&-`)."""
 
     def write(self, text: str) -> int:
-        raise FileError("stdout-is-closed")
+        raise errors.FileError("stdout-is-closed")
 
 
 @contextlib.contextmanager
@@ -298,15 +292,15 @@ def _printed_warnings() -> Iterator[None]:
     said: set[str] = set()
 
     def say_once(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        is_note = issubclass(category, InputNote)
+        is_note = issubclass(category, errors.InputNote)
         line = f"{'note' if is_note else 'warning'}: {as_cli_options(message)}"
         if line not in said and not (is_quiet() and is_note):
             said.add(line)
             print_message(line)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", InputNote)
-        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.simplefilter("always", errors.InputNote)
+        warnings.simplefilter("always", errors.ConvergenceWarning)
         warnings.showwarning = say_once
         yield
 

@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tiebreak.cli import options
+from tiebreak.cli import options, output
 from tiebreak.cli.options import CommandInputs, OptionValues, Text, file, option, require
-from tiebreak.cli.output import (
-    STANDARD,
-    is_quiet,
-    is_terminal,
-    print_json,
-    print_message,
-    say,
-    stages,
-    wrote,
-)
+from tiebreak.cli.output import STANDARD, print_json, print_message, say, stages, wrote
 from tiebreak.errors import OptionError
 from tiebreak.options import PROCESSOR, MeanFieldOptions, require_count
 from tiebreak.wording import agreeing, counted
@@ -197,7 +188,7 @@ def fit(
     """Fit an estimator to tables that were read, unless that would take too long."""
     from tiebreak.inference import door as checks
 
-    if method == "gibbs" and is_terminal() and not is_quiet():
+    if method == "gibbs" and output.is_terminal() and not output.is_quiet():
         estimator.set_params(progress=True)
     with checks.unchecked(force=force):
         if method != "mv" and not pairs:

@@ -10,19 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiebreak.cli import options
+from tiebreak.cli import options, output
 from tiebreak.cli.fuse import choose_by_tables, fit
 from tiebreak.cli.options import CommandInputs, Text, as_cli_options, file, require, split_pairs
-from tiebreak.cli.output import (
-    MAX_SHOWN,
-    STANDARD,
-    print_json,
-    say,
-    shortened,
-    stages,
-    table,
-    wrote,
-)
+from tiebreak.cli.output import MAX_SHOWN, STANDARD, print_json, say, shortened, stages, wrote
 from tiebreak.errors import note
 from tiebreak.wording import counted, first_few
 
@@ -269,7 +260,7 @@ def _span_lines(spans: dict[str, Any]) -> list[str]:
     for each in spans["workers"]:
         figures = map(shown, (each["strict"], each["relaxed"]))
         rows.append((each["worker"], *figures, counted(each["n_spans"], "span")))
-    return shortened(table(rows))
+    return shortened(output.table(rows))
 
 
 def _class_lines(n: dict[str, Any]) -> list[str]:
@@ -277,7 +268,7 @@ def _class_lines(n: dict[str, Any]) -> list[str]:
 
     total = max(sum(n["classes"].values()), 1)
     by_count = sorted(n["classes"].items(), key=lambda each: -each[1])
-    lines = shortened(table((k, f"{c:>10,}", f"{c / total:>6.1%}") for k, c in by_count))
+    lines = shortened(output.table((k, f"{c:>10,}", f"{c / total:>6.1%}") for k, c in by_count))
     if n["near_empty_classes"]:
         rare = first_few(n["near_empty_classes"], MAX_SHOWN)
         lines.append(f"  near-empty (below {RARE:.1%}): {rare}")
@@ -307,7 +298,7 @@ def _rows(agreement: dict[str, Any]) -> list[str]:
     share = agreement["share_of_orders"]
     if share is not None:
         rows.append(("orders of the classes as good", f"{share:.1%}", ""))
-    return table(rows)
+    return output.table(rows)
 
 
 def model_lines(about: dict[str, Any]) -> list[str]:
@@ -381,7 +372,7 @@ def evaluate(
     if as_json:
         print_json(figures.to_dict())
         return
-    typer.echo("\n".join(line.strip() for line in table(score_rows(figures))))
+    typer.echo("\n".join(line.strip() for line in output.table(score_rows(figures))))
     if figures.log_loss is None:
         note("scores-need-probabilities")
 
