@@ -398,7 +398,7 @@ def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(folder: Path, terminal: 
     terminal.press(b"s")
     terminal.wait_for("same class?")
     os.kill(terminal.process.pid, signal.SIGINT)
-    terminal.wait_for("1 answer kept in s.db; the same command goes on from there.")
+    terminal.wait_for("1 answer kept in s.db; run the same command again to continue.")
     assert terminal.process.wait(timeout=60) == 130
     with Session(folder / "s.db", str(folder / "r.csv")) as session:
         assert len(session.answers()) == 1
@@ -409,7 +409,7 @@ def test_ctrl_c_as_a_key_keeps_the_answers_too(terminal: Terminal) -> None:
     terminal.press(b"s")
     terminal.wait_for("same class?")
     terminal.press(b"\x03")
-    terminal.wait_for("1 answer kept in s.db; the same command goes on from there.")
+    terminal.wait_for("1 answer kept in s.db; run the same command again to continue.")
     assert terminal.process.wait(timeout=60) == 130
 
 

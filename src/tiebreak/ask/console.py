@@ -27,7 +27,7 @@ UNREADABLE = "�"
 OPENING = (
     "The questions that correct most labels come first; one key answers.\n"
     "Words beside the keys say what they do; undo (u) goes back as far as you like.\n"
-    "Quit (q) at any time: answers are kept, and the same command goes on from there."
+    "Quit (q) at any time: answers are kept; run the same command again to continue."
 )
 HELP = (
     "s same class   d different classes   y yes   n no   1 2 3, or a letter: the class\n"

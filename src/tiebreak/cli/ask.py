@@ -231,7 +231,7 @@ def _converse(session: Session, name: str) -> None:
     if finished is not None and not interrupt:
         print_message(WHY[finished])
     kept = counted(len(session.answers()), "answer")
-    print_message(f"{kept} kept in {name}; the same command goes on from there.")
+    print_message(f"{kept} kept in {name}; run the same command again to continue.")
     if interrupt:
         raise interrupt
 
@@ -307,7 +307,7 @@ def serve(
         if open_browser:
             webbrowser.open(f"{address}/?token={room.tokens.token}")
         app.run(room, listening, allow_host or (), is_local=is_local)
-    say(f"Answers are kept in {session}; the same command goes on from there.")
+    say(f"Answers are kept in {session}; run the same command again to continue.")
 
 
 def _page() -> Any:

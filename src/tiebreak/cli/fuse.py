@@ -600,7 +600,7 @@ def stream(
         service.end()
     done = service.tally
     say(
-        f"{done.events:,} events, {done.labels:,} labels told, {done.seen_before:,} events seen "
+        f"{done.events:,} events, {done.labels:,} labels reported, {done.seen_before:,} events seen "
         f"before, {done.broken:,} broken\nwrote {model}"
     )
 

@@ -49,7 +49,7 @@ METHODS = {
     "gold": "gold alone",
     "ppi": "prediction-powered",
     "rogan-gladen": "Rogan-Gladen",
-    "posterior": "model's posterior, set right by gold",
+    "posterior": "model's posterior, corrected by gold",
 }
 ORDER = ("ppi", "posterior", "rogan-gladen", "gold", "judges")  # of columns in the text
 
