@@ -600,8 +600,8 @@ def stream(
         service.end()
     done = service.tally
     say(
-        f"{done.events:,} events, {done.labels:,} labels reported, {done.seen_before:,} events seen "
-        f"before, {done.broken:,} broken\nwrote {model}"
+        f"{done.events:,} events, {done.labels:,} labels reported, {done.seen_before:,} events "
+        f"seen before, {done.broken:,} broken\nwrote {model}"
     )
 
 
