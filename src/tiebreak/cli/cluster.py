@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.cli.options import CommandInputs, check_files
@@ -34,8 +34,7 @@ def fuse_shards(
     """Fit shards; `unused` are the options that such a fit does not have, by their flags."""
     from tiebreak import shards, tables
 
-    how = read_options(inputs, unused, "A fit")
-    folder = labels_folder(out)
+    folder, how = read_options(inputs, unused, "A fit", out)
     links, gold = inputs.files["links"], inputs.files["gold"]
     check_files((links, gold), beside)
     with stages() as tell, executor_of(where) as executor:
@@ -65,8 +64,7 @@ def predict_shards(
     from tiebreak import shards
     from tiebreak.life import model_file
 
-    how = read_options(inputs, unused, "A prediction")
-    folder = labels_folder(out)
+    folder, how = read_options(inputs, unused, "A prediction", out)
     with stages("predicting"), executor_of(where) as executor:
         known = model_file.load(model)
         how |= {"probabilities": probabilities, "executor": executor}
@@ -74,8 +72,10 @@ def predict_shards(
     return int(made.dataset().count_rows())
 
 
-def read_options(inputs: CommandInputs, unused: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return how shards are read; refuse options that work over shards does not have."""
+def read_options(
+    inputs: CommandInputs, unused: Mapping[str, Any], what: str, out: str | None
+) -> tuple[str, dict[str, Any]]:
+    """Return the folder of the labels and how shards are read; refuse other options."""
     reading = {**inputs.reading, "tasks": inputs.files["tasks"]}
     repeats = reading.pop("repeats", None)
     reading.pop("scale", None)  # the estimator has it
@@ -84,13 +84,9 @@ def read_options(inputs: CommandInputs, unused: Mapping[str, Any], what: str) ->
     given += ["--safe-csv"] if has_safe_csv() else []
     if given:
         raise OptionError("not-over-shards", what=what, options=", ".join(given))
-    return {"repeats": repeats, "columns": inputs.columns or None}
-
-
-def labels_folder(out: str | None) -> str:
     if out is None or out == STANDARD:
         raise OptionError("shards-need-folder")
-    return out
+    return out, {"repeats": repeats, "columns": inputs.columns or None}
 
 
 @contextmanager
@@ -118,16 +114,15 @@ def connected(address: str) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise MissingExtraError.needed("distributed", "dask", "A cluster") from None
-    if address.partition(":")[0] == "local":
-        with _local(distributed, address) as cluster, distributed.Client(cluster) as client:
-            yield client
-        return
-    try:
-        client = distributed.Client(address, timeout=10)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError("no-scheduler", address=address, reason=error) from None
-    with client:
-        yield client
+    with ExitStack() as stack:
+        place: Any = address
+        if address.partition(":")[0] == "local":
+            place = stack.enter_context(_local(distributed, address))
+        try:
+            client = distributed.Client(place, timeout=10)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError("no-scheduler", address=address, reason=error) from None
+        yield stack.enter_context(client)
 
 
 def _local(distributed: Any, address: str) -> Any:
