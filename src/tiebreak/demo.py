@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiebreak import simulate, tables
-from tiebreak.data.gold import Gold
-from tiebreak.data.labels import Labels
+from tiebreak.data import Gold, Labels
 from tiebreak.estimators.auto import Auto
 from tiebreak.estimators.committee import vote_of_each
 from tiebreak.estimators.majority_vote import MajorityVote

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak import arguments
-from tiebreak.data import Responses
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
+from tiebreak.data import Gold, Ids, Responses
 from tiebreak.data.scale import channels
 from tiebreak.errors import OptionError
 from tiebreak.kernels.layout import Codes, Floats, Offsets

@@ -25,8 +25,7 @@ from tiebreak.ask.job import Job
 from tiebreak.ask.log import BY_HAND, Log
 from tiebreak.ask.results import Answer, Finished, Progress, Question
 from tiebreak.ask.storage import Storage
-from tiebreak.data.gold import Gold
-from tiebreak.data.labels import Labels
+from tiebreak.data import Gold, Labels
 from tiebreak.errors import OptionError, SessionError, note
 from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.variational_bayes import VariationalBayes

@@ -23,9 +23,7 @@ import numpy as np
 
 from tiebreak.ask.job import Job
 from tiebreak.ask.log import Event
-from tiebreak.data import Responses, ids
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data import MISSING, Gold, Ids, Responses, ids
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.people import SMALL_ERROR, Said, Weighed, weigh
 from tiebreak.kernels.layout import Codes, Floats

@@ -14,9 +14,7 @@ from tiebreak.ask.log import Event, QuestionName, subject_of
 from tiebreak.ask.results import Question, Vote, choices_for
 from tiebreak.ask.spans import NONE as NO_SPAN
 from tiebreak.ask.spans import SpanTasks
-from tiebreak.data import Responses
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data import MISSING, Gold, Ids, Responses
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.inference.door import read_and_check_inputs
 from tiebreak.links import Links

@@ -19,9 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.data import Responses, Sequences
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import Ids
+from tiebreak.data import Gold, Ids, Responses, Sequences
 from tiebreak.data.tags import OUTSIDE, Tags
 from tiebreak.errors import InputError, note
 from tiebreak.judges import marked_spans

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.data.gold import Gold, GoldCodes
-from tiebreak.data.ids import Ids
+from tiebreak.data import Gold, GoldCodes, Ids
 from tiebreak.errors import OptionError
 from tiebreak.inference.known import deal
 from tiebreak.kernels.layout import Codes, Floats, Mask

@@ -16,8 +16,7 @@ from scipy.stats import beta
 from scipy.stats import t as student
 
 from tiebreak import tables
-from tiebreak.data import Responses
-from tiebreak.data.ids import MISSING, Ids
+from tiebreak.data import MISSING, Ids, Responses
 from tiebreak.errors import InputError, note
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 

@@ -19,9 +19,8 @@ from scipy.stats import beta
 from scipy.stats import t as student
 
 from tiebreak import arguments, tables, templating
-from tiebreak.data import Responses
+from tiebreak.data import Gold, Responses
 from tiebreak.data.frames import as_plain
-from tiebreak.data.gold import Gold
 from tiebreak.decide.held_out import N_FOLDS, held_out
 from tiebreak.errors import InputError, OptionError, note
 from tiebreak.inference.calibration import Calibration

@@ -23,10 +23,8 @@ from tiebreak import evaluate, judges, selection, tables, templating
 from tiebreak._version import __version__
 from tiebreak.arguments import FUNCTION, TEXT, WITH_RESPONSES, checks, having, optional, whole
 from tiebreak.ask.job import read_texts
+from tiebreak.data import MISSING, Gold, Labels
 from tiebreak.data.frames import as_plain
-from tiebreak.data.gold import Gold
-from tiebreak.data.ids import MISSING
-from tiebreak.data.labels import Labels
 from tiebreak.decide.held_out import without_gold
 from tiebreak.errors import InputError, InputNote, OptionError
 from tiebreak.estimators.base import Estimator
