@@ -248,9 +248,8 @@ def summarise(method: str, model: Any) -> dict[str, Any]:
     from tiebreak.estimators.committee import FEW_WORKERS
 
     crowd, pairs = model.responses_, model.pairs_
-    strongest = None
-    if pairs is not None and model.strengths_ is not None:
-        crowd, strongest = pairs.by_judge(crowd), pairs.items[int(model.strengths_.argmax())]
+    if pairs is not None:
+        crowd = pairs.by_judge(crowd)
     stated = model.labels_.probability
     report, vote, spans = (
         getattr(model, name, None) for name in ("link_report_", "from_vote_", "spans_")
@@ -275,7 +274,6 @@ def summarise(method: str, model: Any) -> dict[str, Any]:
         "calibration": calibration and calibration._asdict(),
         "worker_model": getattr(model, "worker_model_", None),
         "features": gain and {"weight": model.classifier_weight_, **gain._asdict()},
-        "strongest": strongest,
         "members": [each._asdict() for each in getattr(model, "members_", ())],
         "from_vote": None,
         "ran_on": model.ran_on_,
@@ -298,6 +296,8 @@ def summarise(method: str, model: Any) -> dict[str, Any]:
         found |= {"sequences": len(spans.sequences), "spans": len(spans)}
         found["sequence_model"] = model.sequence_model_
         found["sequence_choice"] = [each._asdict() for each in model.sequence_choice_]
+    if pairs is not None and model.strengths_ is not None:
+        found["strongest"] = pairs.items[int(model.strengths_.argmax())]
     if model.scale_ is not None and crowd.n_tasks:
         found["scale"] = summarise_scale(model)
     if method == "gibbs":
@@ -407,7 +407,7 @@ def describe_summary(n: dict[str, Any]) -> list[str]:
     if n["link_components"] and n["link_components"]["large"]:
         n_large = counted(n["link_components"]["large"], "component")
         lines.append(f"{n_large} of linked tasks too loopy to be exact: approximate")
-    if n["strongest"] is not None:
+    if "strongest" in n:
         lines.append(f"prior: a ranking of the items, {n['strongest']} first")
     if n["features"] is not None:
         lines.append(say_features(**n["features"]))
