@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import string
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -44,6 +46,52 @@ def first_few(words: Sequence[str], most: int) -> str:
     ('a, b, …', 'a, b')
     """
     return ", ".join([*words[:most], "…"] if len(words) > most else words)
+
+
+def cut(text: str, most: int = 60) -> str:
+    """Cut a text that is long.
+
+    >>> cut("a long text", 7)
+    'a long…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class Wording(string.Formatter):
+    """Formats fields of messages, beside what Python knows, as
+
+        {names:list}   the first few, each as Python shows it      {n:count row}    1 row, 2 rows
+        {value:short}  as Python shows it, cut where it is long    {n:verb have}    has, have
+        {meant:meant}  "Did you mean 'it'?", or nothing
+
+    >>> Wording().format("{n:count row} {n:verb have} no {names:list 1}", n=2, names=["a", "b"])
+    "2 rows have no 'a', …"
+    """
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        kind, _, word = format_spec.partition(" ")
+        if kind == "list":
+            return first_few([repr(each) for each in value], int(word or 20)) or "nothing"
+        if kind == "short":
+            return cut(repr(value), int(word or 60))
+        if kind == "count":
+            return counted(value, word)
+        if kind == "verb":
+            return agreeing(value, word)
+        if kind == "meant":
+            return f" Did you mean {value!r}?" if value else ""
+        return super().format_field(value, format_spec)
+
+
+say = Wording().format
+
+
+def worded(messages: Mapping[str, Any]) -> dict[str, Callable[..., str]]:
+    """Make a function of each sentence whose fields are formatted as `Wording` does."""
+    return {
+        code: partial(say, message) if isinstance(message, str) else message
+        for code, message in messages.items()
+    }
 
 
 def aligned(rows: Sequence[Sequence[str]], *, to_right: bool = False) -> list[str]:

@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from tiebreak.errors import Message, register
-from tiebreak.wording import agreeing, counted
+from tiebreak.wording import say, worded
 
 MOST_SHOWN = 6  # levels of a scale in a message
-Placed = Sequence[tuple[Hashable, str]]  # a name, and the place that gives it
-
-
-def _rows_have(n: int, what: str = "row") -> str:
-    return f"{counted(n, what)} {agreeing(n, 'have')}"
-
-
-def _repeats(n: int) -> str:
-    return f"{counted(n, 'response')} {agreeing(n, 'repeat')} a worker on a task"
-
-
-def _no_id_in_row(role: str, n: int, places: Sequence[str]) -> str:
-    shown = "; ".join(places)
-    return f"{_rows_have(n)} no {role} id ({shown}). Fill in the {role} or remove the row."
+REPEATS = "{n:count response} {n:verb repeat} a worker on a task"
 
 
 def _mixed_ids(ids: Sequence[object], reason: object) -> str:
@@ -40,22 +27,6 @@ def _runs_weighed(size: str, of_runs: float | None, of_orders: float | None) -> 
         found.append(f"orders by {of_orders:.2f}")
     why = f" ({', '.join(found)})" if found else ""
     return f"{size}: all are kept, with less weight each{why} (repeats='runs')."
-
-
-def _unknown_gold(n: int, shown: Placed) -> str:
-    named = "; ".join(f"{task!r} ({place})" for task, place in shown)
-    return (
-        f"{counted(n, 'task')} of gold {agreeing(n, 'are')} not among the responses: {named}.\n"
-        "Correct these ids, remove the rows, or list tasks without responses with tasks=."
-    )
-
-
-def _known_twice(task: Hashable, given: Placed) -> str:
-    (one, here), (other, there) = given
-    return (
-        f"Task {task!r} is known twice with different labels: {one!r} ({here}) and "
-        f"{other!r} ({there}). Keep one of them."
-    )
 
 
 def _classes_of_gold(names: Sequence[Hashable], alike: tuple[Hashable, Hashable] | None) -> str:
@@ -80,9 +51,11 @@ def _off_scale(
     names: Sequence[object], n: int, where: str, levels: Sequence[object], cure: str | None
 ) -> str:
     at = f" ({where})" if where else ""
-    return (
-        f"{counted(n, 'answer')} {agreeing(n, 'are')} off the scale {_shown(levels)}: "
-        f"{_shown(names)}{at}. Correct or remove them, or declare a scale that has them."
+    return say(
+        "{n:count answer} {n:verb are} off the scale {}: {}{}. Correct or remove them, or declare "
+        "a scale that has them.",
+        *(_shown(levels), _shown(names), at),
+        n=n,
     )
 
 
@@ -90,11 +63,12 @@ def _between_levels(
     names: Sequence[object], n: int, where: str, levels: Sequence[object], cure: str | None
 ) -> str:
     at = f" ({where})" if where else ""
-    step = _finest(levels)
     cured = f"scale='{cure}' has a level for each" if cure else "Give the scale a finer step"
-    return (
-        f"{counted(n, 'answer')} {agreeing(n, 'are')} between two levels of {_shown(levels)}: "
-        f"{_shown(names)}{at}. {cured}; scale='{step}' counts them as the nearest level."
+    return say(
+        "{n:count answer} {n:verb are} between two levels of {}: {}{}. {}; scale='{}' counts them "
+        "as the nearest level.",
+        *(_shown(levels), _shown(names), at, cured, _finest(levels)),
+        n=n,
     )
 
 
@@ -132,16 +106,18 @@ MESSAGES: dict[str, Message] = {
     "counts: a number above 0, or nothing, which is 1.",
     "no-triples": "There are no responses. Pass at least one (task, worker, label).",
     "no-triple": "Each row must be (task, worker, label); row {row:,} is {value!r}.",
-    "no-id-in-row": _no_id_in_row,
-    "no-label": "{table} holds no label at all. Pass at least one row of task, worker, label.",
-    "empty-labels": lambda n: f"{_rows_have(n)} an empty label: no answer, not counted.",
-    # repeats
-    "repeats": lambda n, worker, task: (
-        f"{_repeats(n)}; the first is worker {worker!r} on task {task!r}.\n"
-        "Remove them, or choose repeats='last' or repeats='count'."
+    "no-id-in-row": lambda places, **fields: say(
+        "{n:count row} {n:verb have} no {role} id ({shown}). Fill in the {role} or remove the row.",
+        shown="; ".join(places),
+        **fields,
     ),
-    "repeats-last": lambda n: f"{_repeats(n)}; the last one counts.",
-    "repeats-counted": lambda n: f"{_repeats(n)}; each counts as one more.",
+    "no-label": "{table} holds no label at all. Pass at least one row of task, worker, label.",
+    "empty-labels": "{n:count row} {n:verb have} an empty label: no answer, not counted.",
+    # repeats
+    "repeats": REPEATS + "; the first is worker {worker!r} on task {task!r}.\nRemove them, or "
+    "choose repeats='last' or repeats='count'.",
+    "repeats-last": REPEATS + "; the last one counts.",
+    "repeats-counted": REPEATS + "; each counts as one more.",
     "repeats-voted": "{n:,} responses repeat a worker on a task; the majority of a worker's runs "
     "counts once (repeats='vote'), and {n_ties:,} ties give no vote.",
     "runs-weighed": _runs_weighed,
@@ -151,19 +127,22 @@ MESSAGES: dict[str, Message] = {
     # gold
     "unequal-gold": "task and label must be equally long; got {n_tasks}, {n_labels}.",
     "no-task-in-gold": "A row has no task id ({where}). Fill it in or remove the row.",
-    "empty-gold": lambda n: f"{_rows_have(n, 'row of gold')} an empty label: not known.",
-    "gold-known-twice": _known_twice,
-    "unknown-gold": _unknown_gold,
+    "empty-gold": "{n:count row of gold} {n:verb have} an empty label: not known.",
+    "gold-known-twice": "Task {task!r} is known twice with different labels: {given[0][0]!r} "
+    "({given[0][1]}) and {given[1][0]!r} ({given[1][1]}). Keep one of them.",
+    "unknown-gold": lambda n, shown: say(
+        "{n:count task} of gold {n:verb are} not among the responses: {named}.\n"
+        "Correct these ids, remove the rows, or list tasks without responses with tasks=.",
+        n=n,
+        named="; ".join(f"{task!r} ({place})" for task, place in shown),
+    ),
     "classes-of-gold": _classes_of_gold,
     # sequences
     "no-id-in-sequences": "A row of sequences has no {role} ({where}). Fill it in or remove it.",
-    "task-in-two-places": lambda task, where: (
-        f"Task {task!r} is in two places of sequences: {where[0]} and {where[1]}. Keep one."
-    ),
-    "two-at-one-position": lambda tasks, where: (
-        f"Tasks {tasks[0]!r} ({where[0]}) and {tasks[1]!r} ({where[1]}) are at one position of "
-        "one sequence. Correct one of them."
-    ),
+    "task-in-two-places": "Task {task!r} is in two places of sequences: {where[0]} and {where[1]}. "
+    "Keep one.",
+    "two-at-one-position": "Tasks {tasks[0]!r} ({where[0]}) and {tasks[1]!r} ({where[1]}) are at "
+    "one position of one sequence. Correct one of them.",
     "no-position": "A position of sequences is no number ({where}). Correct it, or leave the "
     "column out: rows are then in order.",
     # scales
@@ -191,10 +170,8 @@ MESSAGES: dict[str, Message] = {
     "off-scale": _off_scale,
     "between-levels": _between_levels,
     "gold-off-scale": lambda **fields: f"Gold: {_off_scale(**fields, cure=None)}",
-    "gold-between-levels": lambda n: (
-        f"{counted(n, 'known task')} {agreeing(n, 'are')} between "
-        "two levels of the scale: each counts as the nearest."
-    ),
+    "gold-between-levels": "{n:count known task} {n:verb are} between two levels of the scale: "
+    "each counts as the nearest.",
     "too-few-levels": lambda n, levels: (
         f"{n} levels have too few orders to tell whether they "
         f"are a scale: read as classes without order. scale='{_finest(levels)}' reads it."
@@ -206,4 +183,4 @@ MESSAGES: dict[str, Message] = {
     # labels
     "no-probabilities": "These labels carry no probability for every class.",
 }
-register(MESSAGES)
+register(worded(MESSAGES))

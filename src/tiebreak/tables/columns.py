@@ -330,7 +330,7 @@ def _only(table: Table, schema: Schema, role: str, matches: list[int]) -> int:
     names = [table.names[i] for i in matches]
     if len(set(names)) == 1:
         raise schema.error("columns-alike", table=table.title, column=names[0], n=len(names))
-    raise schema.error("two-columns", table=table.title, role=role, candidates=names)
+    raise schema.error("two-columns", table=table.title, n=len(names), role=role, candidates=names)
 
 
 def _missing(table: Table, schema: Schema, missing: list[str], *, is_any_known: bool) -> InputError:

@@ -1,56 +1,13 @@
-"""What errors and notes of this package say, by code.
-
-Beside what Python knows, a field may be formatted as
-
-    {names:list}   the first few, each as Python shows it      {n:count row}    1 row, 2 rows
-    {value:short}  as Python shows it, cut where it is long    {n:verb have}    has, have
-    {meant:meant}  "Did you mean 'it'?", or nothing
-"""
+"""What errors and notes of this package say, by code; `wording.Wording` formats their fields."""
 
 from __future__ import annotations
 
-import string
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tiebreak.errors import Message, register
-from tiebreak.wording import agreeing, counted, first_few
-
-LONGEST = 200  # characters of a header in a message
-MOST = 20  # names of columns in a message
-
-
-class Wording(string.Formatter):
-    """Formats fields in the ways that are listed above."""
-
-    def format_field(self, value: Any, format_spec: str) -> Any:
-        kind, _, word = format_spec.partition(" ")
-        if kind == "list":
-            return first_few([repr(each) for each in value], int(word or MOST)) or "nothing"
-        if kind == "short":
-            return _cut(repr(value), int(word or 60))
-        if kind == "count":
-            return counted(value, word)
-        if kind == "verb":
-            return agreeing(value, word)
-        if kind == "meant":
-            return f" Did you mean {value!r}?" if value else ""
-        return super().format_field(value, format_spec)
-
-
-say = Wording().format
-
-
-def _cut(text: str, most: int = LONGEST) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _override(columns: Mapping[str, str]) -> str:
-    """Show how to name columns."""
-    return f"columns={dict(columns)!r}"
-
+from tiebreak.wording import counted, cut, say, worded
 
 # Messages that depend on more than how a field is written
 
@@ -79,48 +36,24 @@ def _no_id(column: str, value: Any, where: str) -> str:
 def _header_missing(table: str, columns: Sequence[str], needed: Sequence[str]) -> str:
     guess = dict(zip(needed, columns, strict=False))
     return (
-        f"{table}: the header is missing: the first line is {_cut(','.join(columns))!r}.\n"
+        f"{table}: the header is missing: the first line is {cut(','.join(columns), 200)!r}.\n"
         f"Add {','.join(needed)} as the first line; or, if this is a header, name its columns "
-        f"with {_override(guess)}."
+        f"with columns={guess!r}."
     )
 
 
 def _column_missing(
-    table: str,
-    missing: Sequence[str],
-    what: str,
-    needed: Sequence[str],
-    columns: Sequence[str],
-    close: Mapping[str, str],
+    missing: Sequence[str], columns: Sequence[str], close: Mapping[str, str], **fields: Any
 ) -> str:
     hint = "".join(f" Did you mean {there!r} for {name}?" for name, there in close.items())
     guess = {name: close.get(name, "…") for name in missing}
     may_be_wide = list(missing) == ["worker", "label"] and len(columns) >= 3
     wide = "\nIf each other column is a worker, read the table with wide=True."
     return (
-        f"{table} has no column for {' and '.join(missing)} ({what} need {', '.join(needed)}). "
+        f"{fields['table']} has no column for {' and '.join(missing)} ({fields['what']} need "
+        f"{', '.join(fields['needed'])}). "
         + say("Its columns are {:list}.", columns)
-        + f"{hint}\nRename it, or name it with {_override(guess)}.{wide if may_be_wide else ''}"
-    )
-
-
-def _wide_strangers(table: str, alone: Sequence[str], others: Sequence[str]) -> str:
-    one = len(alone) == 1
-    return say(
-        "{}: {} {:list} {:verb share} no label with the others. If {}, name those that are: "
-        "worker_columns={!r}.",
-        *(table, "Column" if one else "Columns", alone, len(alone)),
-        "it is no worker" if one else "they are no workers",
-        list(others),
-    )
-
-
-def _wide_found(table: str, workers: Sequence[str], alone: Sequence[str]) -> str:
-    left = say(" {:list} {:verb are} left out.", alone, len(alone)) if alone else ""
-    return say(
-        "{} has one column per worker: {:list} are read as workers.{} "
-        "Name the workers with worker_columns= if that is wrong.",
-        *(table, workers, left),
+        + f"{hint}\nRename it, or name it with columns={guess!r}.{wide if may_be_wide else ''}"
     )
 
 
@@ -146,35 +79,19 @@ def _no_answers(file: str, format: str, reasons: Sequence[str], others: Sequence
 
 
 def _answers_read(
-    file: str,
-    format: str,
-    n_read: int,
-    n_kept: int,
-    n_empty: int,
-    dropped: Sequence[str],
-    left_out: Sequence[str],
-    n_known: int,
-    not_read: Sequence[str],
-    is_asked: bool,
-    remarks: Sequence[str],
+    dropped: Sequence[str], left_out: Sequence[str], not_read: Sequence[str], **found: Any
 ) -> str:
-    parts = [f"read {counted(n_read, 'answer')}, kept {n_kept:,}"]
-    if n_empty:
-        parts.append(f"{n_empty:,} without an answer")
+    parts = [say("read {n_read:count answer}, kept {n_kept:,}", **found)]
+    if found["n_empty"]:
+        parts.append(say("{n_empty:,} without an answer", **found))
     parts += [f"dropped {each}" for each in dropped]
     parts += [f"left out {each}" for each in left_out]
-    if n_known:
-        parts.append(f"{counted(n_known, 'task')} {agreeing(n_known, 'have')} a known label")
+    if found["n_known"]:
+        parts.append(say("{n_known:count task} {n_known:verb have} a known label", **found))
     if not_read:
-        how = "" if is_asked else f" (question={not_read[0]!r} reads one)"
+        how = "" if found["is_asked"] else f" (question={not_read[0]!r} reads one)"
         parts.append(f"questions not read: {', '.join(map(repr, not_read))}{how}")
-    return f"{file} ({format}): {'; '.join([*parts, *remarks])}."
-
-
-def _idle_option(file: str, options: Sequence[str], why: str) -> str:
-    shown = ", ".join(f"{name}=" for name in options)
-    does = "does" if len(options) == 1 else "do"
-    return f"{file}: {why}, so {shown} {does} nothing. Leave it out."
+    return f"{found['file']} ({found['format']}): {'; '.join([*parts, *found['remarks']])}."
 
 
 def _labels_alike(labels: Sequence[object]) -> str:
@@ -183,24 +100,6 @@ def _labels_alike(labels: Sequence[object]) -> str:
     return (
         f"Labels {', '.join(map(repr, labels))} {difference(labels)}, and are different classes. "
         "Write them alike, or join them with fold_labels=True."
-    )
-
-
-def _number_twins(what: str, first: object, other: object, n: int) -> str:
-    more = f" (and {counted(n - 1, 'more pair')})" if n > 1 else ""
-    return (
-        f"{what.title()}s {first!r} and {other!r}{more} are the same number, and are different "
-        f"{what}s. Write them alike if they are one."
-    )
-
-
-def _spans_read(
-    file: str, format: str, n_spans: int, n_texts: int, n_tokens: int, dropped: Sequence[str]
-) -> str:
-    lost = "".join(f"; dropped {each}" for each in dropped)
-    return (
-        f"{file} ({format}): read {counted(n_spans, 'span')} in {counted(n_texts, 'text')}, of "
-        f"{counted(n_tokens, 'token')}{lost}."
     )
 
 
@@ -283,7 +182,7 @@ MESSAGES: dict[str, Message] = {
     'after it would be lost.\nClose the quote; a quote inside a quoted field is written twice: "".',
     "ragged-row": lambda file, line, n, expected, fields: (
         f"{file}, line {line:,}: expected {expected} columns, got {n}: "
-        f"{_cut(', '.join(map(repr, fields)), 80)}\n"
+        f"{cut(', '.join(map(repr, fields)), 80)}\n"
         "Complete the row; a field that holds the delimiter must be in double quotes."
     ),
     "spaces-stripped": "{table}: spaces around {n:count value} (ids, labels) were left out.",
@@ -303,28 +202,31 @@ MESSAGES: dict[str, Message] = {
         f"{table}: read column {', '.join(f'{name!r} as {role}' for name, role in pairs)}."
     ),
     "header-missing": _header_missing,
-    "idle-option": _idle_option,
+    "idle-option": lambda file, options, why: (
+        f"{file}: {why}, so leave out {', '.join(f'{name}=' for name in options)}."
+    ),
     "list-of-names": "{option} takes a list of names; got {value!r}.",
     "named-twice": "The {role} is named twice: columns={{{role!r}: …}} and {option}=. Give one of "
     "them.",
     "no-such-column": "{table} has no column {column!r} for {role}. Its columns are "
     "{columns:list}.{meant:meant}",
-    "two-columns": lambda table, role, candidates: say(
-        "{} has {} columns that may be the {}: {:list}.\nChoose one with {}.",
-        *(table, len(candidates), role, candidates, _override({role: candidates[0]})),
-    ),
+    "two-columns": "{table} has {n} columns that may be the {role}: {candidates:list}.\nChoose "
+    "one with columns={{{role!r}: {candidates[0]!r}}}.",
     # Wide tables
-    "wide-found": _wide_found,
+    "wide-found": lambda table, workers, alone: say(
+        "{} has one column per worker: {:list} are read as workers.{} "
+        "Name the workers with worker_columns= if that is wrong.",
+        *(table, workers, say(" {:list}: left out.", alone) if alone else ""),
+    ),
     "wide-idle-tasks": "{table}: {n:count task} {n:verb have} no answer, and {n:verb are} left "
     "out. The same table as tasks= keeps all.",
-    "wide-read": lambda table, n_cells, n_workers, n_kept: (
-        f"{table} (wide): read {counted(n_cells, 'cell')} of {counted(n_workers, 'worker')}, "
-        f"kept {n_kept:,}; {n_cells - n_kept:,} empty."
-    ),
+    "wide-read": "{table} (wide): read {n_cells:count cell} of {n_workers:count worker}, kept "
+    "{n_kept:,}; {n_empty:,} empty.",
     "wide-role": "A wide table has one column per worker, and its tasks in one, which "
     "columns={{'task': …}} names: leave {role} out.",
     "wide-shape": "A wide array has tasks × workers; got shape {shape}.",
-    "wide-strangers": _wide_strangers,
+    "wide-strangers": "{table}: {alone:list} share no label with the other columns. If not all are "
+    "workers, name those that are: worker_columns={others!r}.",
     "wide-task-twice": "{table}: {n:count row} {n:verb repeat} a task, but a wide table has one "
     "row per task. Name the column of tasks with columns={{'task': …}}.",
     "wide-without-workers": "{table} is not wide: it has no column beside the task.",
@@ -333,9 +235,7 @@ MESSAGES: dict[str, Message] = {
     "archive-broken": "{file}: its file {member} cannot be read ({reason}). Unpack the archive.",
     "argilla-lengths": "{at}: question {question!r} has {lengths[0]} responses, {lengths[1]} users "
     "and {lengths[2]} states. Export the file again.",
-    "bad-pattern": lambda option, pattern, reason: (
-        f"{option}={pattern!r} is no regular expression: {reason}."
-    ),
+    "bad-pattern": "{option}={pattern!r} is no regular expression: {reason}.",
     "bad-pointer": "A JSON pointer starts with '/', such as /verdict; got {pointer!r}.",
     "column-known": "{file} is a file of {format}, whose {role} is known: columns= "
     "does nothing. Leave it out, or name task, worker and label.",
@@ -352,10 +252,9 @@ MESSAGES: dict[str, Message] = {
     "no-class": "{at}: {value:short} is not one class: a ranking, a span or the like cannot be "
     "fused. Choose another question with question=.",
     "no-gold": "{file} ({format}) marks no label as known.",
-    "no-label-in-text": lambda file, n, of, text: (
-        f"{file}: in {n:,} of {of:,} answers no label was found, such as in {text[:80]!r}.\n"
-        "Say where it is: label_pattern='verdict: (\\w+)', or label_pointer='/verdict' for JSON."
-    ),
+    "no-label-in-text": "{file}: in {n:,} of {of:,} answers no label was found, such as in "
+    "{text:short 80}.\n"
+    "Say where it is: label_pattern='verdict: (\\w+)', or label_pointer='/verdict' for JSON.",
     "no-list-of-workers": "{at}: there is no list of workers, as the first row has one.",
     "no-question": lambda file, question, questions: (
         f"{file} has no question {question!r}. Its questions are: {_questions(questions)}."
@@ -369,32 +268,27 @@ MESSAGES: dict[str, Message] = {
     "null-among-labels": "{at}: one of the labels {value:short} is null. Fill it in or remove it.",
     "object-expected": "{at}: expected an object, got {value:short}.",
     "pattern-and-pointer": "Give a pattern or a pointer to the label, not both.",
-    "prodigy-answer": lambda at, value, allowed: (
-        f"{at}: 'answer' must be one of {', '.join(allowed)}, got {value!r}."
-    ),
-    "several-labels": lambda at, value: say(
-        "{}: the answer holds {} labels: {:short}. tiebreak takes one class per answer. "
-        "multi_label=True makes one yes/no task of each label.",
-        *(at, len(value), value),
-    ),
+    "prodigy-answer": "{at}: 'answer' must be one of {allowed:list}, got {value!r}.",
+    "several-labels": "{at}: the answer holds {n} labels: {value:short}. tiebreak takes one "
+    "class per answer. multi_label=True makes one yes/no task of each label.",
     "several-questions": _several_questions,
     "spans-without-text": "{at}: spans are marked, and there is no text that they are in.",
     "span-outside-text": "{at}: span {span} is not inside the text, of {n:,} characters.",
     "spans-overlap": "{at}: two spans of {worker!r} in text {text!r} overlap: {one} and {other}. "
     "Correct one, or say which counts: nested='longest' or nested='first'.",
-    "spans-nested": lambda n, nested: (
-        f"{counted(n, 'span')} inside or across others left out (nested={nested!r})."
+    "spans-nested": "{n:count span} inside or across others left out (nested={nested!r}).",
+    "spans-without-token": "{n:count span} without a token of their own left out.",
+    "spans-read": lambda dropped, **fields: say(
+        "{file} ({format}): read {n_spans:count span} in {n_texts:count text}, of "
+        "{n_tokens:count token}{lost}.",
+        lost="".join(f"; dropped {each}" for each in dropped),
+        **fields,
     ),
-    "spans-without-token": lambda n: f"{counted(n, 'span')} without a token of their own left out.",
-    "spans-read": _spans_read,
     "tags-turned": "{file}: tags are {scheme}; read as B-, I- and O.",
-    "tokens-differ": lambda file, worker, n, n_tokens: (
-        f"{file}: {n:,} of {counted(n_tokens, 'token')} of {worker!r} are not those of the others. "
-        "Export all from one tokenisation."
-    ),
-    "tokens-dropped": lambda n: (
-        f"{counted(n, 'token')} that not all workers have the same left out where they differ."
-    ),
+    "tokens-differ": "{file}: {n:,} of {n_tokens:count token} of {worker!r} are not those of the "
+    "others. Export all from one tokenisation.",
+    "tokens-dropped": "{n:count token} that not all workers have the same left out where they "
+    "differ.",
     "conll-line": "{at}: a line of a CoNLL file has a token and its tags; got {value!r}.",
     "conll-no-tags": "{file} has no column of tags (B-X, I-X, O).",
     "no-spans-in-file": "{file} marks no spans, so that there are no tokens to write.",
@@ -427,7 +321,12 @@ MESSAGES: dict[str, Message] = {
     "answers must be grouped into classes first.",
     "no-order": "{table}: column {column!r} has more than {n} values, so it is not read as the "
     "order of presentation.",
-    "number-twins": _number_twins,
+    "number-twins": lambda n, **fields: say(
+        "The {what}s {first!r} and {other!r}{more} are the same number, and are different {what}s. "
+        "Write them alike if they are one.",
+        more=f" (and {counted(n - 1, 'more pair')})" if n > 1 else "",
+        **fields,
+    ),
     "order-found": "{table}: column {column!r} tells the order in which answers were shown. "
     "{label!r} is taken to be the same answer in every order. If it is what was shown first, say "
     "turned=False; if not, turned=True ends this note.",
@@ -531,9 +430,4 @@ MESSAGES: dict[str, Message] = {
     "not-locked": "{lock} cannot be locked: {reason}.",
 }
 
-register(
-    {
-        code: partial(say, message) if isinstance(message, str) else message
-        for code, message in MESSAGES.items()
-    }
-)
+register(worded(MESSAGES))

@@ -132,8 +132,8 @@ def _melted(table: Table, position: int | None, workers: Mapping[str, Column]) -
     n_repeated = n_rows - len(set(tasks))
     if n_repeated:
         raise InputError("wide-task-twice", table=name, n=n_repeated)
-    n_cells = n_rows * len(names)
-    note("wide-read", table=name, n_cells=n_cells, n_workers=len(names), n_kept=len(row))
+    counts = {"n_cells": n_rows * len(names), "n_workers": len(names), "n_kept": len(row)}
+    note("wide-read", table=name, n_empty=n_rows * len(names) - len(row), **counts)
     n_idle = n_rows - len(np.unique(row))
     if n_idle:
         note("wide-idle-tasks", table=name, n=n_idle)

@@ -54,45 +54,40 @@ def annotations_of(task: Entry) -> Iterator[Entry]:
 def _read_label_studio(records: Entries, rows: AnswerRows) -> None:
     for task in records():
         task_id = task.need("id", *ID)
-        for annotation in annotations_of(task):
-            _read_annotation(task_id, annotation, rows)
-            _read_regions(task, annotation, rows)
-        for prediction in task.entries("predictions", is_needed=False):
-            worker = str(prediction.get("model_version", *ID) or "prediction")
-            score = prediction.get("score", *NUMBER)
-            for question, label in _studio_answers(prediction, rows):
-                if rows.wants(question):
-                    rows.add(task.at, task_id, worker, label, confidence=score)
-            _read_regions(task, prediction, rows, worker)
+        text = first_text(task.need("data", dict))
+        for said in annotations_of(task):
+            results = said.need("result", list)
+            if said.get("was_cancelled", bool):
+                rows.drop("cancelled")
+                continue
+            worker = _person(said, "completed_by")
+            time = seconds(said.values.get("updated_at") or said.values.get("created_at"))
+            _add_results(rows, said, (task_id, worker, text), time=time)
+            if not results:
+                rows.add(said.at, task_id, worker, None, time=time)
+        for said in task.entries("predictions", is_needed=False):
+            worker = str(said.get("model_version", *ID) or "prediction")
+            score = said.get("score", *NUMBER)
+            _add_results(rows, said, (task_id, worker, text), confidence=score)
         for _ in task.get("drafts", list) or ():
             rows.drop("drafts")
-        rows.add_text(task_id, first_text(task.need("data", dict)))
+        rows.add_text(task_id, text)
 
 
-def _read_annotation(task: Any, annotation: Entry, rows: AnswerRows) -> None:
-    results = annotation.need("result", list)
-    if annotation.get("was_cancelled", bool):
-        rows.drop("cancelled")
-        return
-    worker = _person(annotation, "completed_by")
-    is_known = annotation.get("ground_truth", bool)
-    time = seconds(annotation.values.get("updated_at") or annotation.values.get("created_at"))
-    for question, label in _studio_answers(annotation, rows):
+def _add_results(
+    rows: AnswerRows, said: Entry, given: tuple[Any, str, str | None], **more: Any
+) -> None:
+    """Take the classes that an annotation names, and what it marks in the text of a task."""
+    task, worker, text = given
+    is_known = bool(said.get("ground_truth", bool))
+    for question, label in _studio_answers(said, rows):
         if not rows.wants(question):
             continue
         if is_known:
-            rows.add_gold(annotation.at, task, label)
+            rows.add_gold(said.at, task, label)
             rows.drop("ground truth (used as gold)")
         else:
-            rows.add(annotation.at, task, worker, label, time=time)
-    if not results:
-        rows.add(annotation.at, task, worker, None, time=time)
-
-
-def _read_regions(task: Entry, said: Entry, rows: AnswerRows, worker: str | None = None) -> None:
-    """Take what an annotation marks in the text of a task; one that marks nothing, too."""
-    if said.get("was_cancelled", bool):
-        return
+            rows.add(said.at, task, worker, label, **more)
     by_question: dict[str | None, list[Span]] = {}
     for result in said.entries("result"):
         if result.values.get("type") == "labels":
@@ -102,13 +97,10 @@ def _read_regions(task: Entry, said: Entry, rows: AnswerRows, worker: str | None
                 continue  # of HTML, audio and the like: they have other ends
             found = by_question.setdefault(result.need("from_name", str), [])
             found += [(begin, end, str(label)) for label in value.need("labels", list)]
-    if not by_question and any(True for _ in said.entries("result")):
+    if text is None or (said.values["result"] and not by_question):
         return
-    text = first_text(task.need("data", dict))
-    for question, spans in (by_question or {None: []}).items():
-        given = said.at, task.need("id", *ID), worker or _person(said, "completed_by"), text, spans
-        if text is not None:
-            rows.add_spans(*given, question, is_known=bool(said.get("ground_truth", bool)))
+    for asked, spans in (by_question or {None: []}).items():  # who marks nothing answers, too
+        rows.add_spans(Marked(said.at, task, worker, asked, spans, is_known), text)
 
 
 def _person(record: Entry, key: str) -> str:
@@ -223,45 +215,36 @@ def _read_argilla_flat(records: Entries, rows: AnswerRows) -> None:
 
 def _read_argilla_record(record: Entry, rows: AnswerRows) -> None:
     task = record.need("id", *ID)
+    text = first_text(record.need("fields", dict))
+
+    def add(question: str, who: str, value: Any, **more: Any) -> None:
+        # A list of spans; an empty list may be one.
+        if isinstance(value, list) and all(isinstance(x, Mapping) and "start" in x for x in value):
+            spans = _spans_in(value, record.at, "start", "end")
+            rows.add_spans(Marked(record.at, task, who, question, spans), text)
+            if value:
+                return
+        rows.add(record.at, task, who, value, **more)
+
     responses = Entry(record.at, record.need("responses", dict, NULL) or {})
-    for question in responses.values:
-        if rows.wants(question):
-            for answer in responses.entries(question, is_needed=False):
-                user = answer.name("user_id")
-                status = answer.get("status", str) or "submitted"  # the nested form has lost it
-                if status.rpartition(".")[2] == "submitted":
-                    value = answer.need("value", object)
-                    if _are_spans(value):
-                        spans = _spans_in(value, record.at, "start", "end")
-                        text = first_text(record.need("fields", dict))
-                        rows.add_spans(record.at, task, user, text, spans, question)
-                        if value:
-                            continue
-                    rows.add(record.at, task, user, value)
-                else:
-                    rows.drop(f"{status} (only submitted responses count)")
+    for question in filter(rows.wants, responses.values):
+        for answer in responses.entries(question, is_needed=False):
+            user = answer.name("user_id")
+            status = answer.get("status", str) or "submitted"  # the nested form has lost it
+            if status.rpartition(".")[2] == "submitted":
+                add(question, user, answer.need("value", object))
+            else:
+                rows.drop(f"{status} (only submitted responses count)")
     suggestions = Entry(record.at, record.need("suggestions", dict, NULL) or {})
     for question in suggestions.values:
         if suggestions.get(question, dict) is not None and rows.wants(question):
             suggestion = suggestions.entry(question)
-            agent = str(suggestion.get("agent", *ID) or "suggestion")
             value = suggestion.need("value", object)
-            if _are_spans(value):
-                spans = _spans_in(value, record.at, "start", "end")
-                text = first_text(record.need("fields", dict))
-                rows.add_spans(record.at, task, agent, text, spans, question)
-                if value:
-                    continue
             score = suggestion.get("score", *NUMBER, list)  # a list: one of each label
             if value is not None:
-                confidence = None if score == [] else score
-                rows.add(record.at, task, agent, value, confidence=confidence)
-    rows.add_text(task, first_text(record.need("fields", dict)))
-
-
-def _are_spans(value: Any) -> bool:
-    """Say whether an answer is a list of spans; an empty list may be one."""
-    return isinstance(value, list) and all(isinstance(x, Mapping) and "start" in x for x in value)
+                agent = str(suggestion.get("agent", *ID) or "suggestion")
+                add(question, agent, value, confidence=None if score == [] else score)
+    rows.add_text(task, text)
 
 
 def _spans_in(values: list[Any], at: Place, begin: str, end: str) -> list[Span]:
@@ -324,9 +307,8 @@ def _read_prodigy(records: Entries, rows: AnswerRows) -> None:
                 (each.need("start", int), each.need("end", int))
                 for each in record.entries("tokens", is_needed=False)
             ]
-            rows.add_spans(
-                at, task, worker, record.get("text", str), spans, "spans", tokens or None
-            )
+            marked = Marked(at, task, worker, "spans", spans)
+            rows.add_spans(marked, record.get("text", str), tokens or None)
         elif "options" in values or isinstance(values.get("accept"), list):
             task = record.need("_input_hash", *ID)
             if answer == "reject":
@@ -362,15 +344,14 @@ def _read_doccano(records: Entries, rows: AnswerRows) -> None:
         if "entities" in record.values:
             found = record.need("entities", list)
             spans = _spans_in(found, record.at, "start_offset", "end_offset")
-            rows.add_spans(record.at, task, str(worker), text, spans, "spans")
+            rows.add_spans(Marked(record.at, task, str(worker), "spans", spans), text)
             rows.add_text(task, text)
             continue
         label = record.need("label", list, str, int, NULL)
-        if isinstance(label, list) and all(
-            isinstance(one, list) and len(one) == 3 for one in label
-        ):
+        if isinstance(label, list) and all(isinstance(x, list) and len(x) == 3 for x in label):
             spans = [(int(a), int(b), str(name)) for a, b, name in label]
-            rows.add_spans(record.at, task, str(worker), text, spans, "spans" if spans else None)
+            question = "spans" if spans else None
+            rows.add_spans(Marked(record.at, task, str(worker), question, spans), text)
             if spans:
                 continue
         if isinstance(label, str):  # CSV joins several labels with #

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
-from tiebreak.tables.formats.spans import Marked, Span, SpanAnswers
+from tiebreak.tables.formats.spans import Marked, SpanAnswers
 from tiebreak.tables.options import ReadingOptions
 from tiebreak.tables.plain import KeepText, Opened
 from tiebreak.tables.responses import Long
@@ -209,24 +209,15 @@ class AnswerRows:
             raise InputError("known-twice", **fields)
 
     def add_spans(
-        self,
-        at: Place,
-        text_id: Any,
-        worker: str,
-        text: str | None,
-        spans: list[Span],
-        question: str | None = None,
-        tokens: list[tuple[int, int]] | None = None,
-        *,
-        is_known: bool = False,
+        self, marked: Marked, text: str | None, tokens: list[tuple[int, int]] | None = None
     ) -> None:
         """Take the spans that somebody marked in a text; none is an answer, too."""
         if text is None:
-            raise InputError("spans-without-text", at=at)
-        wrong = next((s for s in spans if not 0 <= s[0] < s[1] <= len(text)), None)
+            raise InputError("spans-without-text", at=marked.at)
+        wrong = next((s for s in marked.spans if not 0 <= s[0] < s[1] <= len(text)), None)
         if wrong is not None:
-            raise InputError("span-outside-text", at=at, span=wrong, n=len(text))
-        self.spans.add(Marked(at, text_id, worker, question, spans, is_known), text, tokens)
+            raise InputError("span-outside-text", at=marked.at, span=wrong, n=len(text))
+        self.spans.add(marked, text, tokens)
 
     def add_text(self, task: Any, text: object) -> None:
         """Take what to show for a task, where somebody wants to know."""
@@ -325,7 +316,7 @@ class AnswerRows:
         if self.options.multi_label:  # an empty list is an answer: no label applies
             return tuple(marks) if is_list or marks else None
         if len(marks) > 1:
-            raise InputError("several-labels", at=at, value=label)
+            raise InputError("several-labels", at=at, n=len(marks), value=label)
         return marks[0] if marks else None
 
     def _split_labels(self, gold: Mapping[Hashable, Any]) -> dict[Hashable, Hashable]:
