@@ -13,7 +13,7 @@ those of the worker's mean response; where b is 0 all its responses count once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,40 +52,32 @@ def scaled(confidence: Floats, table: str) -> Floats | None:
     return None
 
 
-class Slopes(NamedTuple):
-    """Offset and slope of each worker; each (n_workers,)."""
-
-    offset: Floats
-    slope: Floats
-
-
-def no_sums(n_workers: int) -> Floats:
-    """Return sums by worker and level of confidence, before anything is added."""
-    return np.zeros((n_workers, len(LEVELS)))
-
-
 def level_of(confidence: Floats) -> Codes:
     """Return the place of each confidence among LEVELS."""
     step = LEVELS[1] - LEVELS[0]
     return np.asarray(np.rint((_logit(confidence) - LEVELS[0]) / step), dtype=np.int32)
 
 
-def learn_slopes(agree: Floats, count: Floats) -> Slopes:
-    """Learn from how many responses there are at each level, and how often others agree."""
+def learn_slopes(agree: Floats, count: Floats) -> Floats:
+    """Return the offset and the slope of each worker, (2, n_workers).
+
+    `count`, (n_workers, n_levels), is how many responses there are at each level of confidence,
+    `agree` with how many of them others agree.
+    """
     pooled = _fit(agree.sum(axis=0)[None], count.sum(axis=0)[None], 0.0, POOLED_SPREAD)
     offset, slope = _fit(agree, count, max(float(pooled[1, 0]), 0.0), OWN_SPREAD)
-    return Slopes(offset, np.maximum(slope, 0.0))
+    return np.stack([offset, np.maximum(slope, 0.0)])
 
 
-def weights(responses: Responses, confidence: Floats, slopes: Slopes) -> Floats:
+def weights(responses: Responses, confidence: Floats, slopes: Floats) -> Floats:
     """Return how much each response counts by its stated confidence; 1 where it has none."""
     worker = responses.worker_of_each()
     given = np.isfinite(confidence)
     x = np.where(given, _logit(confidence), 0.0)
     n_others = max(responses.n_classes - 1, 1)
-    odds = slopes.offset[worker] + slopes.slope[worker] * x + np.log(n_others)
-    n_each = np.bincount(worker[given], minlength=len(slopes.slope))
-    total = np.bincount(worker[given], weights=odds[given], minlength=len(slopes.slope))
+    odds = slopes[0, worker] + slopes[1, worker] * x + np.log(n_others)
+    n_each = np.bincount(worker[given], minlength=responses.n_workers)
+    total = np.bincount(worker[given], weights=odds[given], minlength=responses.n_workers)
     mean = (total / np.maximum(n_each, 1))[worker]
     usable = given & (mean > LEAST_ODDS)
     ratio = np.divide(odds, mean, out=np.ones_like(odds), where=usable)

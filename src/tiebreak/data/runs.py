@@ -144,7 +144,7 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
     responses = replace(responses, n_repeats=responses.n_responses - len(times))
     if not (responses.n_repeats or extras.is_given):
         return responses
-    learnt = _learn(responses, extras.order)
+    learnt = _Learnt(responses, extras.order)
     slopes = None
     by_confidence = None
     if extras.confidence is not None and np.isfinite(extras.confidence).any():
@@ -154,7 +154,7 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
         if low < 1.0 - CONFIDENCE_NOTED or high > 1.0 + CONFIDENCE_NOTED:
             note("confidence-weighed", low=low, high=high)
     runs = Runs(
-        _rows(responses, extras, learnt, None if slopes is None else slopes.slope),
+        _rows(responses, extras, learnt, slopes),
         learnt.pooled_runs,
         learnt.pooled_orders,
         responses.n_repeats,
@@ -174,7 +174,7 @@ def weigh(responses: Responses, extras: Extras | None = None) -> Responses:
         )
     elif responses.weight is None and by_confidence is None:
         return weighed  # nothing to weigh: fits stay what they were
-    weight = _weights(responses, extras.order, learnt)
+    weight = learnt.weights(responses, extras.order)
     for more in (responses.weight, by_confidence):
         weight = weight if more is None else weight * more
     task = responses.task_of_each()
@@ -267,16 +267,32 @@ def _starts(task: Codes, like: Responses) -> Places:
 # How much runs and orders err together
 
 
-class Sittings(NamedTuple):
-    """Some tasks: each row is one worker, one task, one order."""
+class Sittings:
+    """The responses of some tasks: each sitting is one worker, one task, one order."""
 
-    task: Places  # (n,), from 0
-    worker: Places  # (n,)
-    pair: Places  # (n,): which worker and task
-    n_runs: Floats  # (n,)
-    share: Floats  # (n, K): of its runs, for each label
-    response: Places  # the sitting of each response
-    n_orders: Floats  # (n,): orders in which this worker saw this task
+    def __init__(self, responses: Responses, low: int, high: int, order: Codes | None) -> None:
+        start, n_classes = responses.start, responses.n_classes
+        self.rows = slice(int(start[low]), int(start[high]))  # of these tasks
+        task = np.repeat(np.arange(high - low), np.diff(start[low : high + 1]))
+        worker, label = np.divmod(responses.code[self.rows].astype(np.int64), n_classes)
+        shown = np.zeros_like(task) if order is None else order[self.rows].astype(np.int64) + 1
+        n_shown = int(shown.max(initial=0)) + 1
+        n_workers = int(worker.max(initial=0)) + 1
+        key = (task * n_workers + worker) * n_shown + shown
+        if order is None:  # sorted by task and worker already
+            is_new = np.diff(key, prepend=-1) != 0
+            self.response = np.cumsum(is_new) - 1  # the sitting of each response
+            kept = key[is_new]
+        else:
+            kept, self.response = np.unique(key, return_inverse=True)
+        self.n_runs = np.bincount(self.response, minlength=len(kept)).astype(np.float64)
+        cells = self.response * n_classes + label
+        counts = np.bincount(cells, minlength=len(kept) * n_classes).reshape(-1, n_classes)
+        self.share = counts / self.n_runs[:, None]  # (n, n_classes) of its runs, for each label
+        self.task, self.worker = np.divmod(kept // n_shown, n_workers)  # tasks from 0
+        self.pair = np.cumsum(np.diff(kept // n_shown, prepend=-1) != 0) - 1  # worker and task
+        # Orders in which this worker saw this task.
+        self.n_orders = np.bincount(self.pair, minlength=1)[self.pair].astype(np.float64)
 
     def other_votes(self) -> tuple[Floats, Mask]:
         """Return what the other workers of a sitting's task say of its class, and if any do."""
@@ -296,16 +312,6 @@ class Sittings(NamedTuple):
         return softmax(scale[:, None] * rest), has_others
 
 
-class _Learnt(NamedTuple):
-    """Sums over workers, (4, n_workers): n, agreements, those beyond chance, the most of these."""
-
-    runs: Floats
-    orders: Floats
-    of_runs: Floats  # ρ of each worker
-    pooled_runs: float
-    pooled_orders: float
-
-
 def _parts(responses: Responses) -> list[tuple[int, int]]:
     """Cut tasks into ranges of so many responses that their tables stay small."""
     most = max(CELLS_AT_ONCE // max(responses.n_classes, 1), 1)
@@ -317,67 +323,51 @@ def _parts(responses: Responses) -> list[tuple[int, int]]:
     return list(itertools.pairwise(edges))
 
 
-def _sittings(responses: Responses, low: int, high: int, order: Codes | None) -> Sittings:
-    """Gather the responses of tasks low to high by worker, task and order."""
-    start, n_classes = responses.start, responses.n_classes
-    here = slice(int(start[low]), int(start[high]))
-    task = np.repeat(np.arange(high - low), np.diff(start[low : high + 1]))
-    worker, label = np.divmod(responses.code[here].astype(np.int64), n_classes)
-    shown = np.zeros(len(task), np.int64) if order is None else order[here].astype(np.int64) + 1
-    n_shown = int(shown.max(initial=0)) + 1
-    n_workers = int(worker.max(initial=0)) + 1
-    key = (task * n_workers + worker) * n_shown + shown
-    if order is None:  # sorted by task and worker already
-        is_new = np.diff(key, prepend=-1) != 0
-        response = np.cumsum(is_new) - 1
-        kept = key[is_new]
-    else:
-        kept, response = np.unique(key, return_inverse=True)
-    n_runs = np.bincount(response, minlength=len(kept)).astype(np.float64)
-    counts = np.bincount(response * n_classes + label, minlength=len(kept) * n_classes)
-    pair_key = kept // n_shown
-    pair = np.cumsum(np.diff(pair_key, prepend=-1) != 0) - 1
-    return Sittings(
-        pair_key // n_workers,
-        pair_key % n_workers,
-        pair,
-        n_runs,
-        counts.reshape(-1, n_classes) / n_runs[:, None],
-        response,
-        np.bincount(pair, minlength=1)[pair].astype(np.float64),
-    )
+class _Learnt:
+    """How much the runs, and the orders, of each worker err together.
 
+    `runs` and `orders` are sums over workers, (4, n_workers): n, agreements, those beyond chance,
+    the most of these. `of_runs` is ρ of each worker.
+    """
 
-def _learn(responses: Responses, order: Codes | None) -> _Learnt:
-    """Learn how much the runs, and the orders, of each worker err together."""
-    ranges = _parts(responses)
-    ranges = ranges[:: -(-len(ranges) // MOST_PARTS) or 1]
-    spread = _squared_confusions(responses, order, ranges)
-    runs = np.zeros((4, responses.n_workers))
-    orders = np.zeros((4, responses.n_workers))
-    for low, high in ranges:
-        each = _sittings(responses, low, high, order)
-        others, has_others = each.other_votes()
-        expected = (others * spread[each.worker]).sum(axis=1)
-        several = (each.n_runs > 1.0) & has_others
-        k = each.n_runs[several]
-        same = np.square(each.share[several]).sum(axis=1) * k**2
-        agree = (same - k) / (k * (k - 1.0))  # of two of its runs
-        _add(runs, each.worker[several], agree, expected[several], np.ones(len(k)))
-        for apart in range(
-            1, int(each.n_orders.max(initial=1.0))
-        ):  # a pair's orders are neighbours
-            left = np.flatnonzero(each.pair[apart:] == each.pair[:-apart])
-            left = left[has_others[left] & has_others[left + apart]]
-            right = left + apart
-            m = each.n_orders[left]
-            agree = (each.share[left] * each.share[right]).sum(axis=1)
-            chance = (expected[left] + expected[right]) / 2.0
-            _add(orders, each.worker[left], agree, chance, 2.0 / (m * (m - 1.0)))
-    of_runs, pooled_runs = _correlations(runs)
-    # A judge that flips with the order looks as if its two verdicts erred apart. It is not worth
-    # more than one that does not: orders have one correlation for all judges.
-    return _Learnt(runs, orders, np.maximum(of_runs, LEAST), pooled_runs, _correlations(orders)[1])
+    def __init__(self, responses: Responses, order: Codes | None) -> None:
+        ranges = _parts(responses)
+        ranges = ranges[:: -(-len(ranges) // MOST_PARTS) or 1]
+        spread = _squared_confusions(responses, order, ranges)
+        self.runs = np.zeros((4, responses.n_workers))
+        self.orders = np.zeros((4, responses.n_workers))
+        for low, high in ranges:
+            each = Sittings(responses, low, high, order)
+            others, has_others = each.other_votes()
+            expected = (others * spread[each.worker]).sum(axis=1)
+            several = (each.n_runs > 1.0) & has_others
+            k = each.n_runs[several]
+            same = np.square(each.share[several]).sum(axis=1) * k**2
+            agree = (same - k) / (k * (k - 1.0))  # of two of its runs
+            _add(self.runs, each.worker[several], agree, expected[several], np.ones(len(k)))
+            for apart in range(1, int(each.n_orders.max(initial=1.0))):  # orders are neighbours
+                left = np.flatnonzero(each.pair[apart:] == each.pair[:-apart])
+                left = left[has_others[left] & has_others[left + apart]]
+                right = left + apart
+                m = each.n_orders[left]
+                agree = (each.share[left] * each.share[right]).sum(axis=1)
+                chance = (expected[left] + expected[right]) / 2.0
+                _add(self.orders, each.worker[left], agree, chance, 2.0 / (m * (m - 1.0)))
+        of_runs, self.pooled_runs = _correlations(self.runs)
+        # A judge that flips with the order looks as if its two verdicts erred apart. It is not
+        # worth more than one that does not: orders have one correlation for all judges.
+        self.of_runs = np.maximum(of_runs, LEAST)
+        self.pooled_orders = _correlations(self.orders)[1]
+
+    def weights(self, responses: Responses, order: Codes | None) -> Floats:
+        """Return what each response counts: 1 / (1 + ρ (k − 1)) for runs, and again for orders."""
+        weight = np.empty(responses.n_responses)
+        for low, high in _parts(responses):
+            each = Sittings(responses, low, high, order)
+            of_runs = 1.0 + self.of_runs[each.worker] * (each.n_runs - 1.0)
+            of_orders = 1.0 + self.pooled_orders * (each.n_orders - 1.0)
+            weight[each.rows] = (1.0 / (of_runs * of_orders))[each.response]
+        return weight
 
 
 def _squared_confusions(
@@ -388,7 +378,7 @@ def _squared_confusions(
     one_for_all = n_workers * n_classes**2 > MOST_CELLS
     counts = np.zeros((1 if one_for_all else n_workers, n_classes, n_classes))
     for low, high in ranges:
-        each = _sittings(responses, low, high, order)
+        each = Sittings(responses, low, high, order)
         others, has_others = each.other_votes()
         by_worker = np.argsort(each.worker, kind="stable")
         by_worker = by_worker[has_others[by_worker]]
@@ -417,37 +407,23 @@ def _correlations(sums: Floats) -> tuple[Floats, float]:
     return np.clip((excess + PRIOR_TASKS * pooled) / (room + PRIOR_TASKS), 0.0, 1.0), pooled
 
 
-def _weights(responses: Responses, order: Codes | None, learnt: _Learnt) -> Floats:
-    """Return what each response counts: 1 / (1 + ρ (k − 1)) for runs, and again for orders."""
-    weight = np.empty(responses.n_responses)
-    for low, high in _parts(responses):
-        each = _sittings(responses, low, high, order)
-        of_runs = 1.0 + learnt.of_runs[each.worker] * (each.n_runs - 1.0)
-        of_orders = 1.0 + learnt.pooled_orders * (each.n_orders - 1.0)
-        here = slice(int(responses.start[low]), int(responses.start[high]))
-        weight[here] = (1.0 / (of_runs * of_orders))[each.response]
-    return weight
-
-
-def _confidence_slopes(responses: Responses, stated: Floats) -> confidence.Slopes:
+def _confidence_slopes(responses: Responses, stated: Floats) -> Floats:
     """Learn what the stated confidence of each worker is worth, from how others voted."""
-    agree = confidence.no_sums(responses.n_workers)
-    count = confidence.no_sums(responses.n_workers)
+    agree, count = np.zeros((2, responses.n_workers, len(confidence.LEVELS)))
     for low, high in _parts(responses):
-        each = _sittings(responses, low, high, None)
+        each = Sittings(responses, low, high, None)
         others, has_others = each.other_votes()
-        here = slice(int(responses.start[low]), int(responses.start[high]))
-        used = np.isfinite(stated[here]) & has_others[each.response]
+        used = np.isfinite(stated[each.rows]) & has_others[each.response]
         sitting = each.response[used]
-        same = others[sitting, responses.code[here][used] % responses.n_classes]
-        at = (each.worker[sitting], confidence.level_of(stated[here][used]))
+        same = others[sitting, responses.code[each.rows][used] % responses.n_classes]
+        at = (each.worker[sitting], confidence.level_of(stated[each.rows][used]))
         np.add.at(agree, at, same)
         np.add.at(count, at, 1.0)
     return confidence.learn_slopes(agree, count)
 
 
 def _rows(
-    responses: Responses, extras: Extras, learnt: _Learnt, slope: Floats | None
+    responses: Responses, extras: Extras, learnt: _Learnt, slopes: Floats | None
 ) -> tuple[WorkerRuns, ...]:
     """Name what was learnt by worker."""
     n_repeated, agreements = learnt.runs[:2]
@@ -467,7 +443,7 @@ def _rows(
             float(first[j]),
             learnt.pooled_orders if n_both[j] else np.nan,
             extras.groups.get(j),
-            np.nan if slope is None else float(slope[j]),
+            np.nan if slopes is None else float(slopes[1, j]),
         )
         for j, worker in enumerate(responses.workers)
     )

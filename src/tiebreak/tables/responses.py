@@ -36,7 +36,6 @@ from tiebreak.data.ids import (
 from tiebreak.data.runs import first_classes
 from tiebreak.data.scale import Scale, read_scale
 from tiebreak.errors import InputError, OptionError, note
-from tiebreak.kernels.layout import Floats
 from tiebreak.options import AUTO
 from tiebreak.tables.columns import (
     EXTRAS,
@@ -329,23 +328,25 @@ def _turn(
     if is_turned:
         return None
     (position,) = parts["order"]
-    name = table.names[position]
-    pair = _pair(table, parts["label"][0])
+    of_column = {"table": table.title, "column": table.names[position]}
+    pair, is_place = _pair(table, parts["label"][0])
     orders = sorted({str(v).strip() for v in _distinct(table, position, MOST_LABELS)})
-    is_place = pair is not None and _place_of(pair) is not None
-    swapped = None if pair is None else _swapped(orders, pair, is_place=is_place)
-    if pair is None or swapped is None:
-        if is_turned is None:
-            if pair is not None and is_place and len(orders) > 1:
-                note("order-not-told", table=table.title, column=name, label=pair[0], orders=orders)
-            return None
-        raise InputError("cannot-turn", table=table.title, column=name, orders=orders)
+    names = [["a", "b"], ["1", "2"]] if is_place else [list(map(str, pair))] if pair else []
+    told = (first_classes(orders, Ids(each)) for each in names)
+    firsts = next((each for each in told if None not in each), None)
+    if pair is None or firsts is None:
+        if is_turned is not None:
+            raise InputError("cannot-turn", **of_column, orders=orders)
+        if pair is not None and is_place and len(orders) > 1:
+            note("order-not-told", **of_column, label=pair[0], orders=orders)
+        return None
+    swapped = [order for order, first in zip(orders, firsts, strict=True) if first == 1]
     if not swapped:
         return None
     if is_turned is None and not is_place:
-        note("order-found", table=table.title, column=name, label=pair[0])
+        note("order-found", **of_column, label=pair[0])
         return None
-    note("turned-back", table=table.title, column=name, orders=swapped, pair=pair)
+    note("turned-back", **of_column, orders=swapped, pair=pair)
     return pair, swapped
 
 
@@ -366,34 +367,21 @@ def _bare(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-def _pair(table: Table, position: int) -> tuple[Any, Any] | None:
-    """Return the two labels that name an answer; None where there are not two."""
+def _pair(table: Table, position: int) -> tuple[tuple[Any, Any] | None, bool]:
+    """Return the two labels that name an answer, and whether they name where it was shown.
+
+    None where there are not two; names of places come in the order of these.
+    """
     given = set(map(_bare, _distinct(table, position, MOST_LABELS)))
     named = sorted((v for v in given if str(v).casefold() not in TIES), key=str)
     if len(named) == 1 and named[0] in OTHER_ONE:  # nobody chose the other
         named = sorted((named[0], OTHER_ONE[named[0]]), key=str)
     if len(named) != 2:
-        return None
-    return _place_of(named) or (named[0], named[1])
-
-
-def _place_of(named: Sequence[Any]) -> tuple[Any, Any] | None:
-    """Return two labels that name places, in the order of these."""
+        return None, False
     by_word = {str(label).casefold(): label for label in named}
-    for first, second in PLACES:
-        if by_word.keys() == {first, second}:
-            return by_word[first], by_word[second]
-    return None
-
-
-def _swapped(orders: list[str], pair: tuple[Any, Any], *, is_place: bool) -> list[str] | None:
-    """Return the orders that show the second answer first; None where one does not tell."""
-    firsts = first_classes(orders, Ids(["a", "b"] if is_place else [str(v) for v in pair]))
-    if is_place and None in firsts:
-        firsts = first_classes(orders, Ids(["1", "2"]))
-    if None in firsts:
-        return None
-    return [order for order, first in zip(orders, firsts, strict=True) if first == 1]
+    place = next((each for each in PLACES if by_word.keys() == {*each}), None)
+    pair = named if place is None else [by_word[word] for word in place]
+    return (pair[0], pair[1]), place is not None
 
 
 # Answers that hold several labels
@@ -435,6 +423,9 @@ def _note_rows_against_time(table: Table, made: Table, names: dict[str, str]) ->
     a     ann     x      2024-02-02
     a     ann     y      2024-01-30      this row counts, and is the earlier one
     """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     called_so = [name for name in table.names if squashed(name) in TIMES]
     name = names.get("time", called_so[0] if len(called_so) == 1 else None)
     if name is None:
@@ -443,35 +434,23 @@ def _note_rows_against_time(table: Table, made: Table, names: dict[str, str]) ->
         (times,) = table.read([table.names.index(name)])
     except InputError:  # of mixed types: nobody asked for this column, so nothing is lost
         return
-    rank = _rank(times)
-    if rank is None:
-        return
+    kind = times.type
+    if is_text(kind):
+        is_sorted = pc.all(pc.match_substring_regex(times, SORTS_AS_TIME)).as_py()
+    else:
+        kinds = (pa.types.is_temporal, pa.types.is_integer, pa.types.is_floating)
+        is_sorted = any(is_kind(kind) for is_kind in kinds)
     (task, _), (worker, workers) = map(ids.encode, made.read([0, 1]))
-    if len(task) != len(rank):  # answers were split
+    if not is_sorted or len(task) != len(times):  # no times, or answers were split
         return
+    rank = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.float64)
+    rank[~np.asarray(times.is_valid())] = np.nan
     pair = task.astype(np.int64) * len(workers) + worker
     by_pair = np.argsort(pair, kind="stable")
     is_same = np.diff(pair[by_pair]) == 0
     n_late = int(np.count_nonzero(is_same & (np.diff(rank[by_pair]) < 0.0)))
     if n_late:
         note("rows-against-time", n=n_late, column=name)
-
-
-def _rank(times: Column) -> Floats | None:
-    """Return the place of each time among all, NaN where there is none; None where not known."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = times.type
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    if is_text(kind):
-        if not pc.all(pc.match_substring_regex(times, SORTS_AS_TIME)).as_py():
-            return None
-    elif not (pa.types.is_temporal(kind) or is_number):
-        return None
-    rank: Floats = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.float64)
-    rank[pc.is_null(times, nan_is_null=True).to_numpy(zero_copy_only=False)] = np.nan
-    return rank
 
 
 def _note_odd_names(responses: Responses, *, is_declared: bool) -> None:
