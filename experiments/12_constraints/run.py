@@ -181,32 +181,22 @@ def asking() -> None:
         known_tasks = set(responses.tasks)
         rows = [row for row in rows if row[0] in known_tasks]
         rules = tb.Constraints.groups(rows, "at most one", "1")
-        units: dict[str, list[str]] = {}
-        for task, group in rows:
-            units.setdefault(group, []).append(task)
-        grouped = {task for task, _ in rows}
-        alone = {str(t): [str(t)] for t in responses.tasks if t not in grouped}
-        single = {str(t): [str(t)] for t in responses.tasks}
-        for kind, choices, given in (
-            ("labels, no constraint", single, None),
-            ("labels", single, rules),
-            ("which of these", units | alone, rules),
+        for kind, kinds, given in (
+            ("labels, no constraint", ("label",), None),
+            ("labels", ("label",), rules),
+            ("which of these", ("which", "label"), rules),
         ):
             known: dict[str, str] = {}
             accuracy = []
             for n in range(0, 401, 20):
-                model: Any = tb.VariationalBayes().fit(
+                model: Any = tb.VariationalBayes(gold_weight=1).fit(
                     responses, gold=known or None, constraints=given
                 )
                 if n in (0, 100, 200, 400):
                     accuracy.append(round(tb.evaluate.accuracy(model.labels_, gold), 3))
-                doubt = dict(zip(model.tasks_, 1.0 - model.probabilities_.max(axis=1), strict=True))
-                worth = {
-                    unit: sum(doubt[t] for t in tasks if t in gold and t not in known)
-                    for unit, tasks in choices.items()
-                }
-                for unit in sorted(worth, key=lambda each: -worth[each])[:20]:
-                    known |= {t: gold[t] for t in choices[unit] if t in gold}
+                costs = dict.fromkeys(kinds, 1.0)
+                for row in tb.selection.questions(model, 20, kinds, costs, random_state=0):
+                    known |= {t: gold[t] for t in row.members or (row.task,) if t in gold}
             print(name, kind, accuracy)
 
 

@@ -189,10 +189,10 @@ class Conversation:
         progress = self._session.progress()
         self._out.print()
         self._out.print(status_line(progress, question.gain), style="bold")
-        self._out.print(_panel(question.left, question.left_text, whole=whole))
-        if question.right is not None:
-            self._out.print(_panel(question.right, question.right_text, whole=whole))
         job, choices = self._desk.job, question.keys
+        for task in question.tasks:
+            text = job.texts.get(job.code_of(task))
+            self._out.print(_panel(task, text, whole=whole))
 
         def named(name: Hashable, before: str, after: str = "") -> str:
             text = job.class_text(name)
@@ -202,6 +202,11 @@ class Conversation:
         asks = "which class?" if job.spans is None else "what is marked?"
         if question.kind == "same":
             asks = f"{job.wording or 'same class'}?"
+        elif question.kind == "which":
+            for name in question.choices:
+                keys = " ".join(choices.keys_of(name)).ljust(choices.width + 2)
+                self._out.print(f"  {keys} {printable(str(name))}")
+            asks = f"which is {named(question.label, ' (', ')')}?"
         elif question.kind == "is":
             asks = f"is this {named(question.label, ' (', ')')}?"
         else:

@@ -6,14 +6,14 @@ and two classes are always apart. So "a = b = dog ≠ cat, yet a = cat" is a cha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from tiebreak.ask.evidence import answered_links
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event, Log
-from tiebreak.ask.results import Answer, Contradiction, Question
+from tiebreak.ask.log import Event, Log, spelled_out
+from tiebreak.ask.results import NONE, Answer, Contradiction, Question
 from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import LinkError
 from tiebreak.links import Links
@@ -41,9 +41,10 @@ class AnswerChains(Chains):
 
     def add_answer(self, event: Event) -> None:
         """Add what an answer says of classes; one more vote of a worker says nothing for sure."""
-        if event.is_evidence and not event.is_vote:
-            left, right, must = self.ends(event)
-            self.add(left, right, must=must, origin=event.id)
+        for each in spelled_out([event]):
+            if each.is_evidence and not each.is_vote:
+                left, right, must = self.ends(each)
+                self.add(left, right, must=must, origin=each.id)
 
     def ends(self, event: Event) -> tuple[int, int, bool]:
         """Return the two nodes of an answer, and whether it joins them or sets them apart."""
@@ -58,20 +59,26 @@ class AnswerChains(Chains):
         left = job.code_of(question.left)
         if question.kind == "same":
             return self.implied(left, job.code_of(question.right)) is not None
-        if question.kind == "is":
+        if question.kind in ("is", "which"):
             node = job.responses.n_tasks + job.code_of_class(question.label)
-            return node in self._classes and self.implied(left, node) is not None
+            tasks = map(job.code_of, question.tasks)
+            return node in self._classes and all(
+                self.implied(task, node) is not None for task in tasks
+            )
         return any(self.shortest(left, node, same=True) for node in self._classes)
 
     def against(self, event: Event) -> tuple[str, set[int]] | None:
         """Return the chain that speaks against an answer, in words, and the answers in it."""
-        left, right, must = self.ends(event)
-        steps = self.shortest(left, right, same=not must, without=event.id or None)
-        if not steps:
-            return None
-        names = {node: self._name(node) for step in steps for node in (step.start, step.end)}
-        answer = f"{self._name(left)} {SIGNS[must]} {self._name(right)}"
-        return f"{write_chain(names, steps)}, yet {answer}", {step.origin for step in steps}
+        for each in spelled_out([event]):
+            left, right, must = self.ends(each)
+            steps = self.shortest(left, right, same=not must, without=each.id or None)
+            if steps:
+                names = {
+                    node: self._name(node) for step in steps for node in (step.start, step.end)
+                }
+                answer = f"{self._name(left)} {SIGNS[must]} {self._name(right)}"
+                return f"{write_chain(names, steps)}, yet {answer}", {s.origin for s in steps}
+        return None
 
     def _class(self, label: int) -> int:
         """Return the node of a class, apart from those of all others that are named."""
@@ -106,11 +113,15 @@ def contradiction(job: Job, chains: AnswerChains, log: Log, event: Event) -> Con
 
 def as_answer(job: Job, event: Event, found: Contradiction | None = None) -> Answer:
     label = None if event.label is None else job.class_name(event.label)
+    says: Hashable = label if event.kind == "label" else event.kind
+    if event.kind in ("which", "none"):
+        says = job.name(event.left) if event.kind == "which" else NONE
+    is_pair = event.right is not None and event.question != "which"
     return Answer(
         event.id,
         job.name(event.left),
-        None if event.right is None else job.name(event.right),
-        label if event.kind == "label" else event.kind,
+        job.name(event.right) if is_pair else None,
+        says,
         event.who,
         event.at,
         found,
@@ -153,7 +164,7 @@ def _refusal(job: Job, events: Sequence[Event]) -> str | None:
     """
     links = _links(job, events)
     label = job.given_labels()
-    for event in events:
+    for event in spelled_out(events):
         if event.kind in ("label", "yes"):
             task, _, said = job.codes(event)
             label.setdefault(task, said)

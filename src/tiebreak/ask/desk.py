@@ -76,6 +76,9 @@ class Desk:
         Which tokens follow each other, where responses are tags of spans. Then the spans that were
         marked are asked about, each in its text: which kind it is, or none. `labels` are labels of
         tokens, for a fit with these sequences.
+    constraints
+        What labels must keep, as for a fit. Of a group of which at most one task, or exactly one,
+        is of a class, "which of these?" is asked.
     only
         The one person that all questions are for. Questions that are chosen ahead are for anybody
         without it, so that votes cannot be asked for, nor costs be as long as somebody takes.
@@ -132,10 +135,11 @@ class Desk:
         background: bool = False,
         only: str | None = None,
         sequences: Any = None,
+        constraints: Any = None,
     ) -> None:
         if sequences is not None and kinds is None and strategy == "adaptive":
             kinds = ("label",)
-        self.kinds = _kinds(kinds, strategy)
+        self.kinds = _kinds(kinds, strategy, has_rules=constraints is not None)
         self._is_timed = costs == "time"
         if isinstance(costs, str) and not self._is_timed:
             raise OptionError("costs-unknown-word", costs=costs)
@@ -161,6 +165,7 @@ class Desk:
             among=among,
             links_may_err=link_error is not None,
             sequences=sequences,
+            constraints=constraints,
         )
         self.lock = threading.RLock()
         self.log = Log()
@@ -364,9 +369,9 @@ class Desk:
         Refuses what the responses do not have.
         """
         for event in self.storage.since(self.log.last):
+            others = event.members if event.question == "which" else (event.right,)
             for what, name, known in (
-                ("task", event.left, self.job.code),
-                ("task", event.right, self.job.code),
+                *(("task", task, self.job.code) for task in (event.left, *others)),
                 ("class", event.label, self.job.class_code),
             ):
                 if name is not None and name not in known:
@@ -387,11 +392,16 @@ class Desk:
         return chains
 
 
-def _kinds(kinds: Sequence[str] | None, strategy: str) -> tuple[str, ...]:
+def _kinds(
+    kinds: Sequence[str] | None, strategy: str, *, has_rules: bool = False
+) -> tuple[str, ...]:
     """Return the kinds to ask; strategies that draw pairs ask for nothing else."""
     require_word("strategy", strategy, selection.STRATEGIES)
     if kinds is None:
-        return DEFAULT_KINDS if strategy == "adaptive" else ("same",)
+        usual = (*DEFAULT_KINDS, *["which"] * has_rules)
+        return usual if strategy == "adaptive" else ("same",)
+    if "which" in kinds and not has_rules:
+        raise OptionError("which-needs-rules")
     if strategy != "adaptive" and tuple(kinds) != ("same",):
         raise OptionError("kinds-need-adaptive", strategy=strategy)
     check_costs(kinds, None)

@@ -11,6 +11,7 @@ to a task that is known to be of the class. Where answers may be wrong, they are
     d: cat? no, dog? no    gold d = bird        she denies both
     e = a (same)           must e, a            ann says cat of e
     f = g, nothing known   must f, g            must f, g, which may be wrong
+    which is cat? h        gold h = cat, cannot cat, i …     a constraint that may be wrong
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tiebreak.ask.job import Job
-from tiebreak.ask.log import Event
+from tiebreak.ask.log import Event, spelled_out
 from tiebreak.data import MISSING, Gold, Ids, Responses, ids
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.people import SMALL_ERROR, Said, Weighed, weigh
 from tiebreak.kernels.layout import Codes, Floats
-from tiebreak.links import Links
+from tiebreak.links import Constraints, Links
 from tiebreak.links.graph import OPEN
 from tiebreak.selection.state import TaskState, task_state, tempered
 from tiebreak.wording import Source
@@ -36,6 +37,7 @@ LinkRate = float | str | None  # how links are read: never wrong, a rate, or "le
 Labels = dict[int, int]  # the class of a task, in codes
 Denial = tuple[int, int, str]  # a task, a class that it is not of, and the person that said so
 
+LEAST_ERROR = 1e-3  # of a person: nobody is taken to be surer
 LEAST_BELIEF = 0.75  # in a class for it to count as known, where answers may be wrong
 SURE = 0.9  # belief in a label, for a task to be shown as an example where answers may err: one
 # answer that the crowd does not contradict is enough; comparisons are priced by the belief
@@ -52,16 +54,19 @@ class FitInputs:
     link_error: LinkRate = None
     is_soft: bool = False  # answers count as fallible, so that none follows for sure from others
     weighed: Weighed | None = None  # what was said of single tasks, where it may be wrong
+    constraints: Constraints | None = None
 
 
 def trusted(job: Job, answers: Sequence[Event]) -> FitInputs | None:
     """Take answers as true; None where two labels of a task differ."""
+    answers = tuple(spelled_out(answers))
     label: Labels = {}
     for task, said in _labels_in_order(job, answers):
         if label.setdefault(task, said) != said:
             return None
     links = _with_given(job, answered_links(job, answers, label))
-    return FitInputs(_with_votes(job, answers), links, _gold(job, label))
+    crowd, gold = _with_votes(job, answers), _gold(job, label)
+    return FitInputs(crowd, links, gold, constraints=job.constraints)
 
 
 def fallible(
@@ -78,13 +83,18 @@ def fallible(
     """
     by_hand = _by_hand(job, answers)
     label = {**job.given_labels(), **by_hand}
+    of_groups = [event for event in answers if event.question == "which"]
+    answers = [event for event in answers if event.question != "which"]
     said = [event for event in answers if not (event.is_vote or event.is_by_hand)]
     crowd = _with_votes(job, answers)
     gold = _gold(job, label) if by_hand else job.gold
+    rate = link_error if isinstance(link_error, int | float) else None
     names_no_class = not label and all(event.is_link for event in said)
     if not said or names_no_class:
         links = _with_given(job, answered_links(job, said, label))
-        return FitInputs(crowd, links, gold, _reading(job, link_error, len(said)), is_soft=True)
+        reading = _reading(job, link_error, len(said))
+        rules = _with_groups(job, of_groups, {}, rate)
+        return FitInputs(crowd, links, gold, reading, is_soft=True, constraints=rules)
 
     known = np.zeros(len(own))
     if label:
@@ -92,7 +102,6 @@ def fallible(
         known[task] = 1.0
         own = own.copy()
         own[task] = np.eye(own.shape[1])[np.fromiter(label.values(), dtype=np.int64)]
-    rate = link_error if isinstance(link_error, int | float) else None
     weighed = weigh(as_said(job, said), own, known, rate)
     is_believed = weighed.is_named & (weighed.r.max(axis=1) >= LEAST_BELIEF)
     believed_label = weighed.r.argmax(axis=1)[is_believed]
@@ -103,7 +112,30 @@ def fallible(
     loose = [event for event, (left, right, _) in ends if left not in label and right not in label]
     links = _with_given(job, answered_links(job, loose, label, _denied(job, said, weighed, label)))
     reading = _reading(job, link_error, len(loose), is_weighed=True)
-    return FitInputs(crowd, links, _gold(job, label), reading, is_soft=True, weighed=weighed)
+    gold, rules = _gold(job, label), _with_groups(job, of_groups, weighed.rates, rate)
+    given = crowd, links, gold, reading
+    return FitInputs(*given, is_soft=True, weighed=weighed, constraints=rules)
+
+
+def _with_groups(
+    job: Job, answers: Sequence[Event], rates: Mapping[str, float], rate: float | None
+) -> Constraints | None:
+    """Return the constraints of the job and what was said of groups, as sure as each person is."""
+    made = []
+    for event in answers:
+        wrong = rates.get(event.who, SMALL_ERROR) if rate is None else rate
+        wrong = min(max(wrong, LEAST_ERROR), 0.5)
+        label = job.class_name(event.label)
+        named = event.members if event.kind == "none" else (event.left,)
+        tasks = [job.name(each) for each in named if each is not None]
+        count = "0" if event.kind == "none" else "1"
+        weight = float(np.log((1.0 - wrong) / wrong))
+        said = {"tasks": tasks, "label": label, "count": count, "weight": weight, "who": event.who}
+        made.append(said)
+    found = Constraints.from_records(made) if made else None
+    if found is None or job.constraints is None:
+        return job.constraints if found is None else found
+    return job.constraints + found
 
 
 def as_said(job: Job, answers: Sequence[Event]) -> Said:
@@ -172,7 +204,7 @@ def _labels_in_order(job: Job, answers: Sequence[Event]) -> Iterator[tuple[int, 
     """Yield the labels that gold and answers give; the last class where the others are denied."""
     yield from job.given_labels().items()
     open_classes: dict[int, set[int]] = {}
-    for event in answers:
+    for event in spelled_out(answers):
         task, _, label = job.codes(event)
         if event.is_vote or event.is_link or not event.is_evidence:
             continue
@@ -244,7 +276,7 @@ def answered_links(
         example.setdefault(known, task)
     ends: list[tuple[int, int, bool, str]] = []
     denied = list(denied)
-    for event in answers:
+    for event in spelled_out(answers):
         left, right, said = job.codes(event)
         if event.is_link:
             ends.append((left, right, event.kind == "same", event.who))
@@ -282,7 +314,7 @@ def believed(
         q = q.copy()
         q[weighed.task] = weighed.r
         return q
-    denied = [job.codes(event) for event in answers if event.kind == "no"]
+    denied = [job.codes(event) for event in spelled_out(answers) if event.kind == "no"]
     if job.responses.n_classes == 2 or not denied:
         return q
     task, _, label = np.array(denied).T

@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,7 @@ EACH = 4  # … and for each person who answers
 # for half of the time at least, and small jobs are fitted after every answer.
 REST = 1.0  # before a fit to a whole batch of answers
 LONG_REST = 20.0  # before a fit to fewer
+RULE_WEIGHT = 4.0  # log-odds of rules that answers contradict: wrong in 2 of 100
 MOST_AHEAD = 20_000  # questions looked through for some that were not answered yet
 
 
@@ -183,9 +184,8 @@ class Fits:
         people = {event.who for event in answers if not (event.is_vote or event.is_by_hand)}
         is_one = self._link_error is None and len(people) <= 1
         if is_one and (given := trusted(self._job, answers)) is not None:
-            with suppress(
-                errors.LinkError, errors.GoldError
-            ):  # all else was checked: answers contradict
+            with suppress(errors.LinkError, errors.GoldError, errors.ConstraintError):
+                # all else was checked: answers contradict
                 return self._fit(given, known, is_final=is_final)
         # What the responses of a task say is read as the last fit reads them: what answers tell
         # of the workers counts for every task. A fit that starts from the votes goes by plain VB.
@@ -198,7 +198,17 @@ class Fits:
     def _fit(self, given: FitInputs, known: Snapshot, *, is_final: bool) -> SessionFit:
         model = new_model(given.link_error, is_final=is_final)
         start = self._start_for(given, known.answers)
-        model.fit(given.responses, links=given.links, gold=given.gold, start=start)
+        rules = given.constraints
+        try:
+            given_all = {"links": given.links, "gold": given.gold, "start": start}
+            model.fit(given.responses, **given_all, constraints=rules)
+        except (
+            errors.ConstraintError
+        ):  # what is believed contradicts rules: then these may be wrong, too
+            if not given.is_soft or rules is None:
+                raise
+            weight = np.where(np.isnan(rules.weights()), RULE_WEIGHT, rules.weights())
+            model.fit(given.responses, **given_all, constraints=replace(rules, weight=weight))
         q = believed(self._job, model, given.weighed, known.answers)
         is_soft = given.is_soft or (model.links_ is not None and model.links_.weight is not None)
         return SessionFit(model, known, given.link_error, is_final, is_soft, given.weighed, q)

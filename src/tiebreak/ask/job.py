@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+import json
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -45,6 +46,7 @@ class Job:
         among: Any = None,
         links_may_err: bool = False,
         sequences: Any = None,
+        constraints: Any = None,
     ) -> None:
         crowd = tables.read_responses(responses)
         self.spans: SpanTasks | None = None
@@ -57,9 +59,15 @@ class Job:
             if gold is not None:
                 gold = self.spans.known(tables.read_gold(gold))
         inputs = read_and_check_inputs(
-            crowd, links, gold, soft_links=links_may_err, asker="session"
+            crowd,
+            links,
+            gold,
+            soft_links=links_may_err,
+            asker="session",
+            constraints=constraints,
         )
-        tasks, classes = crowd.tasks, inputs.responses.classes
+        tasks, classes = inputs.responses.tasks, inputs.responses.classes
+        self.constraints = None if inputs.rules is None else inputs.rules.table
         self.responses: Responses = inputs.responses
         self.links = None if inputs.links is None else _in_codes(inputs.links, tasks)
         self.gold: Gold | None = inputs.gold
@@ -68,7 +76,7 @@ class Job:
         self.code = {text: code for code, text in enumerate(self.key)}
         self.class_key = tuple(map(str, classes))
         self.class_code = {text: code for code, text in enumerate(self.class_key)}
-        self.marks = _marks(self.key, crowd.classes)
+        self.marks = _marks(tuple(map(str, crowd.tasks)), crowd.classes)
         self.texts = {} if texts is None else read_texts(texts, tasks)
         self.class_texts = {} if class_texts is None else read_texts(class_texts, classes, "class")
         self.among = None if among is None else tasks_among(tasks, among)
@@ -91,7 +99,7 @@ class Job:
 
     def codes(self, event: Event) -> tuple[int, int, int]:
         """Return the codes of the tasks and of the class of an answer, -1 where it has none."""
-        right, label = event.right, event.label
+        right, label = None if event.question == "which" else event.right, event.label
         return (
             self.code[event.left or ""],
             MISSING if right is None else self.code[right],
@@ -112,9 +120,19 @@ class Job:
         named = None if label is None else self.class_key[self.code_of_class(label)]
         return self.key[self.code_of(task)], right, named
 
+    def members_key(self, members: Sequence[Hashable | None]) -> str:
+        """Return the tasks of "which" as the file of a session has them."""
+        return json.dumps(
+            [None if each is None else self.key[self.code_of(each)] for each in members]
+        )
+
     def question(self, offer: Offer) -> Question:
         kind = cast(QuestionName, offer.kind)
-        label = offer.label if kind == "is" else None
+        label = offer.label if kind in ("is", "which") else None
+        left, right, key = self.keys(offer.task, offer.other, label)
+        members = offer.members or ()
+        if kind == "which":
+            right = self.members_key(members)
         return Question(
             offer.task,
             offer.other,
@@ -123,9 +141,10 @@ class Job:
             None if offer.other is None else self.texts.get(self.code_of(offer.other)),
             kind,
             label,
-            choices_for(kind, self.responses.classes),
+            choices_for(kind, self.responses.classes, members),
             offer.cost,
-            subject=subject_of(kind, *self.keys(offer.task, offer.other, label)),
+            subject=subject_of(kind, left, right, key),
+            members=members,
         )
 
     def class_text(self, label: Hashable) -> str | None:
@@ -142,6 +161,7 @@ class Job:
     def inputs(self) -> str:
         """Return a fingerprint of all that a fit is given beside answers."""
         crowd, links, gold = self.responses, self.links, self.gold
+        rules = [] if self.constraints is None else self.constraints.records()
         parts: list[Any] = [crowd.start, crowd.code, crowd.weight]
         parts += [crowd.tasks, crowd.workers, crowd.classes, crowd.is_class_ordered]
         if links is not None:
@@ -150,7 +170,7 @@ class Job:
         if gold is not None:
             parts += [gold.tasks, gold.label, gold.classes]
         digest = hashlib.sha256()
-        for part in parts:
+        for part in [*parts, *rules]:
             if isinstance(part, np.ndarray):
                 digest.update(f"{part.dtype.str}{part.shape}".encode())
                 digest.update(np.ascontiguousarray(part).data)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-QuestionName = Literal["same", "label", "is", "vote"]
-Kind = Literal["same", "different", "label", "yes", "no", "unsure", "skip", "undo", "keep"]
+QuestionName = Literal["same", "label", "is", "vote", "which"]
+OfEvidence = Literal["same", "different", "label", "yes", "no", "which", "none"]
+Kind = OfEvidence | Literal["unsure", "skip", "undo", "keep"]
 Subject = tuple[str, str, str]  # what a question is about: its kind, a task, and a task or class
 
-QUESTIONS: tuple[QuestionName, ...] = ("same", "label", "is", "vote")
+QUESTIONS: tuple[QuestionName, ...] = ("same", "label", "is", "vote", "which")
 LINKS: tuple[Kind, ...] = ("same", "different")
-EVIDENCE: tuple[Kind, ...] = (*LINKS, "label", "yes", "no")  # says something about classes
+EVIDENCE: tuple[Kind, ...] = (*LINKS, "label", "yes", "no", "which", "none")  # about classes
 UNSURE: Literal["unsure"] = "unsure"
 KINDS: tuple[Kind, ...] = (*EVIDENCE, UNSURE, "skip", "undo", "keep")
 BY_HAND = "hand-"  # begins the run of somebody who sets labels as known
@@ -26,9 +28,11 @@ class Event(NamedTuple):
     """One thing that somebody did; nothing that is recorded ever changes.
 
     `left` and `right` name the tasks of an answer or a skip, `question` its kind, `label` the class
-    that was given, or asked about by "is". `about` is the id of the event that is undone, or of
-    the answer that is kept although it contradicts others. `run` tells apart the sessions that
-    ask. `seconds` says how long the question was looked at. An id of 0 means: not recorded yet.
+    that was given, or asked about by "is" or "which". Of "which" `left` is the task that was named
+    ("none": the first one), and `right` has all that were shown, as JSON. `about` is the id of the
+    event that is undone, or of the answer that is kept although it contradicts others. `run` tells
+    apart the sessions that ask. `seconds` says how long the question was looked at. An id of 0
+    means: not recorded yet.
     """
 
     id: int
@@ -65,6 +69,11 @@ class Event(NamedTuple):
         return self.run.startswith(BY_HAND)
 
     @property
+    def members(self) -> tuple[str | None, ...]:
+        """The tasks that "which" showed; None at the end: it may be none of them."""
+        return tuple(json.loads(self.right or "[]")) if self.question == "which" else ()
+
+    @property
     def subject(self) -> Subject:
         """What was asked: two tasks in one order, a task, or a task and a class."""
         return subject_of(self.question or "same", self.left or "", self.right, self.label)
@@ -90,7 +99,21 @@ def subject_of(question: str, left: str, right: str | None, label: str | None) -
     if question == "same":
         first, second = sorted((left, right or ""))
         return (question, first, second)
+    if question == "which":
+        return (question, right or "", label or "")
     return (question, left, (label or "") if question == "is" else "")
+
+
+def spelled_out(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield what answers to "which" say of each task: one is of the class, the others are not."""
+    for event in events:
+        if event.question != "which" or not event.is_evidence:
+            yield event
+            continue
+        for task in event.members:
+            kind: Kind = "yes" if event.kind == "which" and task == event.left else "no"
+            if task is not None:
+                yield event._replace(kind=kind, left=task, right=None, question="is")
 
 
 def timestamp() -> str:

@@ -18,6 +18,8 @@ def _shown(names: Sequence[object], most: int = SHOWN) -> str:
 
 register(
     {
+        "which-needs-rules": "Questions of the kind 'which' are about groups of which one task is "
+        "of a class: give constraints= that say so, such as tb.Constraints.groups.",
         # the file
         "session-version": (
             "{path} is a session file of version {version}; this tiebreak reads version {known}. "

@@ -19,6 +19,7 @@ COMMANDS = {
     "h": "help",
     "q": "quit",
 }
+NONE = "none of these"
 YES_NO = {"same": {"s": "same", "d": "different"}, "is": {"y": "yes", "n": "no"}}
 
 
@@ -27,7 +28,8 @@ class Question:
     """What is asked: whether two tasks are of the same class, or something about one task.
 
     `kind` is "same" (`left` and `right`), "label" (`task`, of which class?), "is" (`task`, of class
-    `label`, yes or no?) or "vote" (`task`, one more response of this person). `choices` are what
+    `label`, yes or no?), "vote" (`task`, one more response of this person) or "which" (which of the
+    `members` is of class `label`; None at the end of these: or none?). `choices` are what
     can be answered, beside "unsure". `gain` is how many labels the answer is expected to correct,
     nan where that is not known, and `cost` what it costs. `token` makes sure that one question is
     answered once; `subject` is what it is about, as the file of the session has it.
@@ -44,11 +46,12 @@ class Question:
     cost: float = 1.0
     token: str = field(default="", repr=False)
     subject: Subject = field(default=("", "", ""), repr=False, compare=False)
+    members: tuple[Hashable | None, ...] = ()
 
     @property
     def task(self) -> Hashable | None:
-        """The one task that is asked about; None where there are two."""
-        return None if self.kind == "same" else self.left
+        """The one task that is asked about; None where there are several."""
+        return None if self.kind in ("same", "which") else self.left
 
     @property
     def text(self) -> str | None:
@@ -86,11 +89,17 @@ class Question:
     @property
     def tasks(self) -> tuple[Hashable, ...]:
         """The tasks to look at."""
+        if self.members:
+            return tuple(each for each in self.members if each is not None)
         return (self.left,) if self.right is None else (self.left, self.right)
 
 
-def choices_for(kind: str, classes: Iterable[Hashable]) -> tuple[Hashable, ...]:
+def choices_for(
+    kind: str, classes: Iterable[Hashable], members: Iterable[Hashable | None] = ()
+) -> tuple[Hashable, ...]:
     """Return what can be answered to a question of a kind, beside "unsure"."""
+    if kind == "which":
+        return tuple(NONE if each is None else each for each in members)
     return tuple(YES_NO[kind].values()) if kind in YES_NO else tuple(classes)
 
 
@@ -138,10 +147,12 @@ class Answer:
 
     @property
     def task(self) -> Hashable | None:
-        """The one task that was asked about; None where there were two."""
-        return None if self.kind == "same" else self.left
+        """The one task that was asked about; None where there were several."""
+        return None if self.kind in ("same", "which") else self.left
 
     def __str__(self) -> str:
+        if self.kind == "which":
+            return f"{self.says} = {self.label}"
         sign = {"same": "=", "yes": "=", "different": "≠", "no": "≠"}.get(str(self.says), "?")
         if self.kind == "same":
             return f"{self.left} {sign} {self.right}"

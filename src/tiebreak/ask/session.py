@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, cast
@@ -15,7 +15,7 @@ from tiebreak.arguments import NAME, checks, of_type, optional
 from tiebreak.ask.contradictions import as_answer, contradiction
 from tiebreak.ask.desk import Desk, in_turn
 from tiebreak.ask.log import UNSURE, Event, Kind, Subject, timestamp
-from tiebreak.ask.results import Answer, Contradiction, Progress, Question, Vote
+from tiebreak.ask.results import NONE, Answer, Contradiction, Progress, Question, Vote
 from tiebreak.data.gold import Gold
 from tiebreak.errors import OptionError, SessionError
 from tiebreak.estimators.base import Estimator
@@ -47,6 +47,8 @@ class Session:
         What tasks look like, and what classes mean: a mapping of task (class) to text, or a table.
     sequences
         Which tokens follow each other, where responses are tags of spans: see `Desk`.
+    constraints
+        What labels must keep: see `Desk`.
     wording
         In what sense two tasks are the same, such as "the same intent".
     among
@@ -134,13 +136,21 @@ class Session:
         return is_out and background is not None and not background.knows_all()
 
     def question(
-        self, task: Hashable, other: Hashable | None = None, *, label: Hashable | None = None
+        self,
+        task: Hashable,
+        other: Hashable | None = None,
+        *,
+        label: Hashable | None = None,
+        members: Sequence[Hashable | None] = (),
     ) -> Question:
         """Make a question of the caller's choice.
 
         `question("a", "b")`: are they the same? `question("a")`: which class is it?
-        `question("a", label="cat")`: is it a cat?
+        `question("a", label="cat")`: is it a cat? With `members=("a", "b", None)`: which of these
+        is a cat, or none?
         """
+        if members:
+            return self._asked(Offer("which", task, label=label, members=tuple(members)))
         if other is not None and label is not None:
             raise OptionError("question-about-two-things")
         if other is not None:
@@ -160,6 +170,8 @@ class Session:
         seconds = round(looked, 3) if is_open and looked <= LONGEST_LOOK else None
         kind, label = self._as_recorded(question, says)
         event = self._event(kind, question, label)._replace(token=question.token, seconds=seconds)
+        if kind == "which":
+            event = event._replace(left=self._job.key[self._job.code_of(says)])
         found = None
         with self.desk.writing():
             known = self._recorded(event)
@@ -278,6 +290,8 @@ class Session:
         if question.kind in ("label", "vote"):
             if str(says) in self._job.class_code:
                 return "label", says
+        elif question.kind == "which" and says in question.choices:
+            return ("none" if says == NONE else "which"), question.label
         elif says in question.choices:
             return cast(Kind, says), question.label
         if says == UNSURE:
@@ -293,6 +307,8 @@ class Session:
         if question is None:
             return event
         left, right, key = self._job.keys(question.left, question.right, label)
+        if question.members:
+            right = self._job.members_key(question.members)
         return event._replace(left=left, right=right, question=question.kind, label=key)
 
     def _append(self, event: Event) -> Event:
@@ -402,7 +418,10 @@ class Session:
 
     def _again(self, event: Event) -> Question:
         job = self._job
-        label = job.class_name(event.label) if event.question == "is" else None
+        label = job.class_name(event.label) if event.question in ("is", "which") else None
+        if event.question == "which":
+            members = tuple(None if each is None else job.name(each) for each in event.members)
+            return self._asked(Offer("which", members[0], label=label, members=members))
         other = None if event.right is None else job.name(event.right)
         return self._asked(Offer(event.question or "same", job.name(event.left), other, label))
 

@@ -28,7 +28,7 @@ from tiebreak.ask.messages import PATIENCE
 from tiebreak.errors import SessionError
 
 APPLICATION = 0x7469_6542  # marks the file as ours: "tieB"
-VERSION = 6
+VERSION = 7
 MOST_BYTES = 900_000_000  # of a fitted model: SQLite takes 1e9 in one row
 
 SCHEMA = (
@@ -50,8 +50,8 @@ SCHEMA = (
         CHECK ((kind IN ('undo', 'keep')) = (about IS NOT NULL)),
         CHECK ((about IS NULL) = ("left" IS NOT NULL)),
         CHECK ((about IS NULL) = (question IS NOT NULL)),
-        CHECK ((question IS 'same') = ("right" IS NOT NULL)),
-        CHECK (label IS NOT NULL OR NOT (kind = 'label' OR question IS 'is'))
+        CHECK ((question IS 'same' OR question IS 'which') = ("right" IS NOT NULL)),
+        CHECK (label IS NOT NULL OR NOT (kind = 'label' OR question IS 'is' OR question IS 'which'))
     )""",
     "CREATE UNIQUE INDEX said_once ON events (about, kind) WHERE about IS NOT NULL",
     """CREATE TABLE fits (

@@ -36,7 +36,12 @@ def ask(
     gold: options.Gold = None,
     sequences: options.Sequences = None,
     texts: options.Texts = None,
-    kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is, vote.")] = None,
+    groups: options.Groups = None,
+    rule: options.Rule = None,
+    constraints: options.Constraints = None,
+    kinds: Annotated[
+        Text, option("A,B,…", "What may be asked: same, label, is, vote, which.")
+    ] = None,
     who: Annotated[str, option("NAME", "The name of the person who answers.")] = "me",
     out: Annotated[Text, file("Write labels, or the list, here.", "-o", "--out")] = None,
     links_out: Annotated[Text, file("Write the answers as links here.")] = None,
@@ -57,6 +62,7 @@ def ask(
     tb.ask.Desk: budget, target, wording, costs, strategy, link_error and others.
     """
     files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
+    files |= {"groups": groups, "rule": rule, "constraints": constraints}
     inputs = CommandInputs(responses, columns, given, **files)
     if n_listed is not None:
         inputs.files["among"] = inputs.take("among").get("among")
@@ -78,6 +84,8 @@ def ask(
                 texts_of = {job.name(job.key[code]): text for code, text in job.texts.items()}
                 read.responses, read.gold, read.texts = job.responses, job.gold, texts_of
                 asked = asked or ["label"]
+            if read.constraints is not None and "strategy" not in chosen:
+                asked = asked or ["same", "label", "which"]
             found = list_questions(read.responses, n_listed, asked, inputs=read, options=chosen)
         write_list(out, found, to, read, as_json=as_json)
         what = "pairs" if kinds is None else "questions"
@@ -124,7 +132,7 @@ def list_questions(
     from tiebreak.estimators.variational_bayes import VariationalBayes
     from tiebreak.options import ExactLinkOptions
 
-    given = inputs or SimpleNamespace(links=None, gold=None, among=None)
+    given = inputs or SimpleNamespace(links=None, gold=None, among=None, constraints=None)
     options = options or {}
     strategy = options.get("strategy", "adaptive")
     costs = options.get("costs")
@@ -133,7 +141,7 @@ def list_questions(
     require("--set costs", kinds is None and costs is not None, "--kinds", False)
     links = ExactLinkOptions(error=options.get("link_error"))
     model = VariationalBayes(link_options=links)
-    model.fit(responses, links=given.links, gold=given.gold)
+    model.fit(responses, links=given.links, gold=given.gold, constraints=given.constraints)
     among = None if given.among is None else tasks_among(responses.tasks, given.among)
     seed = options.get("random_state")
     if kinds is None:
@@ -212,6 +220,7 @@ def open_desk(session: str, read: SimpleNamespace, texts: Any, settings: dict[st
     from tiebreak.ask import Desk
 
     given = {"links": read.links, "gold": read.gold, "among": read.among}
+    given["constraints"] = read.constraints
     given["sequences"] = spans_to_ask(read)
     if given["sequences"] is None:
         given["texts"] = texts
@@ -243,9 +252,12 @@ def serve(
     gold: options.Gold = None,
     sequences: options.Sequences = None,
     texts: Annotated[Text, file("Table of task and text, markdown, image or audio.")] = None,
+    groups: options.Groups = None,
+    rule: options.Rule = None,
+    constraints: options.Constraints = None,
     media: Annotated[Text, option("DIR", "Folder of the images and sounds.")] = None,
     guidelines: Annotated[Text, file("Guidelines for the people who answer, in Markdown.")] = None,
-    kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is.")] = None,
+    kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is, which.")] = None,
     columns: options.Columns = None,
     given: options.Set = None,
     allow_remote: Annotated[
@@ -273,6 +285,7 @@ def serve(
     --set reaches the options of tb.ask.Desk: budget, target, wording, costs, link_error and others.
     """
     files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
+    files |= {"groups": groups, "rule": rule, "constraints": constraints}
     inputs = CommandInputs(responses, columns, given, **files)
     settings = desk_options(inputs, kinds, "A server reads its files by name")
     inputs.check(also=(session, guidelines, settings.get("class_texts")))

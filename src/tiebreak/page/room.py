@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -290,6 +291,8 @@ class Room:
         They can after a restart, too.
         """
         task, other, label = self.desk.job.keys(question.left, question.right, question.label)
+        if question.members:
+            task, other = self.desk.job.members_key(question.members), label
         said = [question.kind, task, other or label or "", question.token, visitor.who]
         return self.tokens.signed("question", said)
 
@@ -303,6 +306,15 @@ class Room:
         if who != visitor.who:
             raise PageError("question-of-other")
         job = self.desk.job
+        if kind == "which":
+            tasks = json.loads(left)
+            if other not in job.class_code or not {*tasks} - {None} <= job.code.keys():
+                raise PageError("question-of-other-job")
+            members = [None if each is None else job.name(each) for each in tasks]
+            with self.desk.lock:
+                session, label = self._session(visitor), job.class_name(other)
+                question = session.question(members[0], label=label, members=members)
+            return replace(question, token=token)
         known = {"same": job.code, "is": job.class_code}.get(kind)
         if left not in job.code or (known is not None and other not in known):
             raise PageError("question-of-other-job")

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from tiebreak.ask import Desk
-from tiebreak.ask.log import Event
+from tiebreak.ask.log import Event, spelled_out
 from tiebreak.ask.storage import FitPoint
 from tiebreak.estimators.committee import vote_of_each
 from tiebreak.page.room import whole
@@ -164,10 +164,13 @@ def people(desk: Desk) -> list[dict[str, Any]]:
                 by_person.setdefault(event.who, []).append(event)
 
     def is_contradicted(event: Event) -> bool:
-        left, right, named = desk.job.codes(event)
-        other = label[right] if event.is_link else named
-        is_yes = event.kind not in ("different", "no")
-        return event.is_evidence and bool(label[left] == other) != is_yes
+        for each in spelled_out([event]):
+            left, right, named = desk.job.codes(each)
+            other = label[right] if each.is_link else named
+            is_yes = each.kind not in ("different", "no")
+            if each.is_evidence and bool(label[left] == other) != is_yes:
+                return True
+        return False
 
     found = [
         {

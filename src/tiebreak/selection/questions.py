@@ -8,6 +8,9 @@ tied, 2 is known to be of class 1, and q has, for the two open units,
     0     0     3      0 2 1    .5 .4 .1     any of 0, 1 and 4 can be asked about
     1     3     1      1 0 2    .9 .1 .0     "same as 2?" asks whether it is of class 1
 
+Where constraints say that at most one task of a group, or exactly one, is of a class, "which of
+these is it, or none?" settles the whole group: it is worth the sum over its tasks.
+
 A label settles a unit whatever its class is; a yes or no ("same", "is") costs less and settles it
 where the likeliest class is right. So a label is worth stake · (1 − p₁) / cost, a yes or no
 stake · p₂ / cost, and the larger is asked. Either makes the unit known, or takes a class from it.
@@ -23,6 +26,7 @@ import numpy as np
 
 from tiebreak.arguments import MAPPING, SEED, SEVERAL, WITH_RESPONSES, checks, optional, whole
 from tiebreak.data.frames import as_frame
+from tiebreak.data.ids import composed
 from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.kernels.layout import Floats, Mask, Offsets
@@ -38,7 +42,14 @@ Prices = tuple[Floats, Offsets, Floats]  # gain, what is named, cost; each (n_un
 
 DEFAULT_KINDS = ("same", "label")
 LABEL_COST = 1.5  # of a label beside a yes or no, where nothing is said
-DEFAULT_COSTS: dict[str, float] = {"same": 1.0, "label": LABEL_COST, "is": 1.0, "vote": 1.0}
+DEFAULT_COSTS: dict[str, float] = {
+    "same": 1.0,
+    "label": LABEL_COST,
+    "is": 1.0,
+    "vote": 1.0,
+    "which": LABEL_COST,
+}
+AT_MOST_ONE, EXACTLY_ONE = "0-1", "1"  # counts of constraints
 LAST_RESORT = 1e-3  # of the gain without errors, where no one answer could change a label
 SECOND = 0.9  # of the gain, for the second class: "different" leaves more. Chosen on Music, Web
 MOST_VOTES = 200  # units in most doubt that votes are priced for: each worker is tried on each
@@ -53,16 +64,18 @@ class Offer(NamedTuple):
     """A question that one could ask: what it is expected to correct, and what it costs.
 
     `other` is the second task of "same", `label` the class of "is" (or, of "same", the class that
-    the other task is an example of), `worker` who is to give a "vote".
+    the other task is an example of), `worker` who is to give a "vote". Of "which", `members` are
+    the tasks of which one may be of class `label`; None at the end: it may be none of them.
     """
 
-    kind: str  # "same", "label", "is" or "vote"
+    kind: str  # "same", "label", "is", "vote" or "which"
     task: Hashable
     other: Hashable | None = None
     label: Hashable | None = None
     worker: Hashable | None = None
     gain: float = float("nan")  # labels corrected, as expected
     cost: float = 1.0
+    members: tuple[Hashable | None, ...] | None = None
 
     @property
     def worth(self) -> float:
@@ -84,10 +97,14 @@ class Offers(tuple[Offer, ...]):
         return f"Offers({len(self):,} questions)"
 
     def columns(self) -> dict[str, Any]:
-        """Return kind, task, other, label, worker, gain, cost and worth as columns."""
+        """Return kind, task, other, label, worker, gain, cost, members and worth as columns."""
         found: dict[str, Any] = {
             name: [getattr(row, name) for row in self] for name in (*Offer._fields, "worth")
         }
+        found["members"] = [
+            each and composed([task for task in each if task is not None])
+            for each in found["members"]
+        ]
         for name in ("gain", "cost", "worth"):
             found[name] = np.array(found[name], dtype=np.float64)
         return found
@@ -124,6 +141,7 @@ def questions(
     kinds
         "same": are these two the same class? The second task is one whose class is known. "label":
         which class is this? "is": is this of that class? "vote": one more response, from whom.
+        "which": which task of a group is of the class of which constraints allow one, or none.
         With "same" alone pairs are chosen as `pairs` does.
     costs
         What each kind costs, by name, such as {"label": 2.0}; for "vote" also a mapping of worker
@@ -135,8 +153,8 @@ def questions(
 
     Returns
     -------
-    Rows of kind, task, other, label, worker, gain (labels corrected, as expected), cost and worth
-    (gain for one unit of cost), the best first.
+    Rows of kind, task, other, label, worker, gain (labels corrected, as expected), cost, members
+    and worth (gain for one unit of cost), the best first.
 
     Examples
     --------
@@ -182,7 +200,15 @@ def choose_questions(
         best = int(plan.order[0])
         offers.append(plan.offer(best, rng))
         plan = _Plan(model, plan.units.with_example(best), kinds, costs)
-    offers += [plan.offer(at, rng) for at in plan.order[: n - len(offers)].tolist()]
+    settled: set[Hashable] = set()  # tasks that are asked about, alone or in their group
+    for at in plan.order.tolist():
+        if len(offers) >= n:
+            break
+        offer = plan.offer(at, rng)
+        tasks = {task for task in offer.members or (offer.task,) if task is not None}
+        if settled.isdisjoint(tasks):
+            offers.append(offer)
+            settled |= tasks
     return Offers(offers, frame)
 
 
@@ -226,9 +252,33 @@ class _Plan:
         if kind == "same":  # an example is drawn, so that none wears out
             example, label = self.units.example(at, about, rng)
             return offer._replace(other=model.tasks_[example], label=model.classes_[label])
+        if kind == "which":
+            group = self.units.groups[about]
+            members = (*model.tasks_.take(group.tasks), *[None] * group.may_be_none)
+            return offer._replace(members=members, label=model.classes_[group.label])
         if kind == "is":
             return offer._replace(label=model.classes_[about])
         return offer._replace(worker=model.workers_[about]) if kind == "vote" else offer
+
+
+class Group(NamedTuple):
+    """Tasks of which constraints allow one to be of a class."""
+
+    tasks: Offsets
+    label: int
+    may_be_none: bool
+
+
+def groups_of(model: Estimator) -> tuple[Group, ...]:
+    """Return the groups of several tasks of which at most one, or exactly one, is of a class."""
+    found = []
+    for each in () if model.constraints_ is None else model.constraints_.records():
+        labels, tasks, count = each.get("labels", ()), each.get("tasks", ()), each.get("count")
+        if len(tasks) > 1 and len(labels) == 1 and count in (AT_MOST_ONE, EXACTLY_ONE):
+            label = int(model.classes_.codes(labels)[0])
+            codes = model.tasks_.codes(tasks).astype(np.int64)
+            found.append(Group(codes, label, count == AT_MOST_ONE))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,6 +293,8 @@ class OpenUnits:
     example_q: Floats  # (n_classes, n_classes) what examples of each class are believed to be
     error: float = 0.0  # how often answers are wrong
     gain_for_others: Floats | None = None  # (n_units,) what a label of each corrects in others
+    groups: tuple[Group, ...] = ()
+    q: Floats | None = None  # (n_tasks, n_classes), where there are groups
 
     def __len__(self) -> int:
         return len(self.task)
@@ -317,7 +369,9 @@ def open_units(state: TaskState) -> OpenUnits:
             if len(shown):
                 example_q[k] = state.q[shown].mean(axis=0)
     more = None if state.gain_for_others is None else state.gain_for_others[chosen]
-    return OpenUnits(chosen, stake, classes, p, examples, example_q, state.error, more)
+    groups = tuple(each for each in groups_of(state.model) if state.among[each.tasks].all())
+    given = examples, example_q, state.error, more, groups, state.q
+    return OpenUnits(chosen, stake, classes, p, *given)
 
 
 # The kinds
@@ -333,6 +387,11 @@ def price_label(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
     gain = units.stake * gain
     if units.gain_for_others is not None:
         gain = gain + units.gain_for_others
+    if units.groups and units.q is not None:  # "yes" settles the others
+        settles = np.zeros(len(units.q))
+        for group, (worth, doubt) in zip(units.groups, doubt_in_groups(units), strict=True):
+            settles[group.tasks] += units.q[group.tasks, group.label] * (worth - doubt)
+        gain = gain + settles[units.task]
     return gain, units.classes[:, 0], np.full(len(units), one_cost(cost))
 
 
@@ -380,6 +439,24 @@ def price_vote(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
     return gain, worker, costs
 
 
+def price_which(units: OpenUnits, model: Estimator, cost: Cost) -> Prices:
+    """Which of these is of the class, or none? An answer settles each task of the group."""
+    best = np.full(len(model.tasks_), -np.inf)
+    about = np.zeros(len(best), dtype=np.int64)
+    for at, (worth, _) in enumerate(doubt_in_groups(units)):
+        tasks = units.groups[at].tasks
+        better = tasks[worth > best[tasks]]
+        best[better], about[better] = worth, at
+    return best[units.task], about[units.task], np.full(len(units), one_cost(cost))
+
+
+def doubt_in_groups(units: OpenUnits) -> list[tuple[float, Floats]]:
+    """Return how many labels of each group an answer corrects, in all and by task."""
+    assert units.q is not None
+    doubt = value.answer_gain(-np.sort(-units.q, axis=1), units.error)
+    return [(float(doubt[each.tasks].sum()), doubt[each.tasks]) for each in units.groups]
+
+
 def _can_be_asked(model: Estimator, cost: Cost) -> tuple[Offsets, Floats]:
     """Return the workers who can be asked for a vote, and what each costs."""
     if not isinstance(cost, Mapping):
@@ -397,6 +474,7 @@ PRICES: dict[str, Callable[[OpenUnits, Estimator, Cost], Prices]] = {
     "label": price_label,
     "is": price_is,
     "vote": price_vote,
+    "which": price_which,
 }
 KINDS = tuple(PRICES)
 
