@@ -189,7 +189,7 @@ def asking() -> None:
             known: dict[str, str] = {}
             accuracy = []
             for n in range(0, 401, 20):
-                model: Any = tb.VariationalBayes(gold_weight=1).fit(
+                model: Any = tb.VariationalBayes().fit(
                     responses, gold=known or None, constraints=given
                 )
                 if n in (0, 100, 200, 400):

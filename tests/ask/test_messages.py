@@ -131,6 +131,7 @@ CASES: dict[str, Callable[[Session], Any]] = {
         ":memory:", VOTES, kinds=("label",), strategy="random"
     ),
     "votes-need-one-person": lambda s: Desk(":memory:", VOTES, kinds=("vote",), background=True),
+    "which-needs-rules": lambda s: Session(":memory:", VOTES, kinds=("which",)),
     "who-empty": lambda s: Session(":memory:", VOTES, who=" "),
 }
 
