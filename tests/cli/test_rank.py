@@ -116,3 +116,16 @@ def test_what_pairs_cannot_be_labelled_with_ends_with_2(
     done = tiebreak("fuse", pairs, "--pairs", "-o", tmp_path / "out", *words)
     assert done.exit_code == 2
     assert code_of(done) == code
+
+
+def test_the_report_of_pairs_says_who_is_best(pairs: Path, tmp_path: Path) -> None:
+    page, numbers = tmp_path / "r.html", tmp_path / "r.json"
+    done = tiebreak("report", pairs, "--pairs", "-o", page, "--json", numbers)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(numbers.read_text())["sections"]["ranking"]
+    ranked = tiebreak("rank", pairs).stdout
+    rows = list(csv.DictReader(ranked.splitlines()))
+    assert [each["item"] for each in found["items"]] == [row["item"] for row in rows]
+    assert found["items"][0]["strength"] == pytest.approx(float(rows[0]["strength"]), abs=1e-6)
+    assert found["n_judges"] == 5
+    assert "Who is best" in page.read_text()

@@ -31,6 +31,7 @@ SECTIONS = [
         "links",
         "constraints",
         "features",
+        "ranking",
     ),
     *("shared_errors", "agreement", "questions", "fit"),
 ]

@@ -47,9 +47,7 @@ def fuse(
     method: options.ByMethod = None,
     columns: options.Columns = None,
     scale: options.Scale = None,
-    pairs: Annotated[
-        bool, options.flag("--pairs", "Responses say which of two items is better: see rank.")
-    ] = False,
+    pairs: options.Pairs = False,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
     workers: Annotated[Text, file("Write who confuses what here.")] = None,

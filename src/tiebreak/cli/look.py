@@ -441,6 +441,7 @@ def report(
     by: options.By = None,
     accepts: options.Accepts = None,
     columns: options.Columns = None,
+    pairs: options.Pairs = False,
     given: options.Set = None,
     force: options.Force = False,
 ) -> None:
@@ -455,6 +456,7 @@ def report(
     files |= {"features": features, "groups": groups, "rule": rule, "constraints": constraints}
     files["sequences"] = sequences
     inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
+    inputs.are_pairs = pairs
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target
 
@@ -466,7 +468,7 @@ def report(
         shown = read.texts if texts else inputs.texts_of_export()
         method, estimator = choose_by_tables(None, method, estimator, read)
         tell("fitting")
-        fit(method, estimator, read, force=force).report(
+        fit(method, estimator, read, force=force, pairs=pairs).report(
             out,
             truth=read.truth,
             texts=shown,

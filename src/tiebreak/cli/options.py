@@ -103,6 +103,7 @@ OutOfCore = Annotated[bool, flag("--out-of-core", "Work on shards one by one, fr
 AsJson = Annotated[bool, flag("--json", "Print JSON.")]
 JsonSummary = Annotated[bool, flag("--json", "Print the summary as JSON; needs -o.")]
 Force = Annotated[bool, flag("--force", "Overwrite existing files.")]
+Pairs = Annotated[bool, flag("--pairs", "Responses say which of two items is better: see rank.")]
 
 
 def split_list(text: str) -> list[str]:

@@ -57,7 +57,8 @@ def rank(
     if plot:
         from tiebreak.report import charts
 
-        charts.ranking(model).save(plot)
+        ranking = model.ranking_
+        charts.ranking(ranking.rows(), len(ranking), ranking.level).save(plot)
     if as_json:
         print_json(model.summary() | {"out": out})
     say("\n".join(model.describe()))

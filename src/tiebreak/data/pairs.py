@@ -82,6 +82,22 @@ class PairTasks:
     judge: Codes  # (n_workers,)
     is_turned: Mask  # (n_workers,) sees the second item first
     judges: Ids
+    prompt: Codes  # (n_tasks,)
+    prompts: Ids
+
+    def verdicts(self, responses: Responses) -> PairVerdicts:
+        """Return what was said, as it was shown."""
+        at = self.tasks.codes(responses.tasks)[responses.task_of_each()]
+        worker = responses.worker_of_each()
+        judge, turned = self.seats(responses.workers)
+        is_turned = turned[worker]
+        ends = self.first[at], self.second[at]
+        first, second = np.where(is_turned, ends[::-1], ends)
+        verdict = _turned(responses.label_of_each(), is_turned)
+        said = PairVerdicts(first, second, verdict, self.items, judge[worker], self.judges)
+        if len(self.prompts):
+            said = replace(said, prompt=self.prompt[at], prompts=self.prompts)
+        return replace(said, weight=responses.weight)
 
     def seats(self, workers: Ids) -> tuple[Codes, Mask]:
         """Return the judge of each worker, and whether it is turned."""
@@ -120,13 +136,19 @@ def pair_tasks(verdicts: PairVerdicts) -> tuple[Responses, PairTasks]:
         f"{name} [order=BA]" if is_other else name
         for name, is_other in zip(verdicts.workers.take(judge), turned.tolist(), strict=True)
     ]
-    is_swapped = is_turned & (verdicts.verdict != TIE)
-    label = np.where(is_swapped, SECOND - verdicts.verdict, verdicts.verdict)
+    label = _turned(verdicts.verdict, is_turned)
     tasks, classes = Ids(names), Ids(list(CLASSES[: 2 + bool((label == TIE).any())]))
     given = task, worker, label, tasks, Ids(workers), classes
     crowd = replace(Responses.from_codes(*given, weight=verdicts.weight), frame=verdicts.frame)
     of_tasks = tasks, first[at].astype(np.int32), second[at].astype(np.int32), verdicts.items
-    return crowd, PairTasks(*of_tasks, crowd.workers, judge, turned, verdicts.workers)
+    of_workers = crowd.workers, judge, turned, verdicts.workers
+    of_prompts = prompt[at].astype(np.int32), verdicts.prompts
+    return crowd, PairTasks(*of_tasks, *of_workers, *of_prompts)
+
+
+def _turned(verdict: Codes, is_turned: Mask) -> Codes:
+    """Return verdicts with first and second exchanged where the items are."""
+    return np.where(is_turned & (verdict != TIE), SECOND - verdict, verdict).astype(np.int32)
 
 
 def _numbered(key: Offsets) -> tuple[Offsets, Offsets]:

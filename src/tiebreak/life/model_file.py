@@ -361,6 +361,7 @@ def _check(model: Any) -> None:
     if (pairs := has("pairs_")) is not None:
         for name in ("first", "second"):
             _codes("items of tasks", getattr(pairs, name), len(pairs.tasks), len(pairs.items))
+        _codes("prompts of tasks", pairs.prompt, len(pairs.tasks), max(len(pairs.prompts), 1))
         _codes("judges of workers", pairs.judge, len(pairs.workers), len(pairs.judges))
         _mask("orders of workers", pairs.is_turned, len(pairs.workers))
         _floats("strengths_", model.strengths_, len(pairs.items))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr, xlogy
 from scipy.stats import norm
 
-from tiebreak.data.frames import as_frame, as_html, as_text
+from tiebreak.data.frames import as_frame, as_html, as_plain, as_text
 from tiebreak.data.ids import Ids
 from tiebreak.kernels.layout import Floats, Offsets
 
@@ -67,6 +67,11 @@ class Ranking:
         names = ["rank", "rank_low", "rank_high", "strength", "low", "high", "probability_best"]
         names += ["tier", "verdicts", "win_share", *["group"] * bool(self.group.any())]
         return {"item": self.item.values} | {name: getattr(self, name) for name in names}
+
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        """Return the first items as plain numbers and names."""
+        columns = {name: list(each)[:most] for name, each in as_plain(self.columns()).items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def shared_tier(self) -> int:
         """Return the first tier of several items; 0 where each item has its own."""

@@ -394,25 +394,30 @@ def worker_accuracies(rows: Sequence[Found], n_workers: int, by_chance: float) -
     )
 
 
-def ranking(model: Any, most: int = MOST_ITEMS) -> Chart:
-    found = model.ranking_
-    columns = (found.item, found.rank, found.rank_low, found.rank_high, found.probability_best)
-    shares = [expit(each)[:most].tolist() for each in (found.strength, found.low, found.high)]
+def ranking(items: Sequence[Found], n_items: int, level: float) -> Chart:
+    """Draw how items rank, from the rows of a `Ranking`, the best first."""
+    items = items[:MOST_ITEMS]
+    ends = [(each["strength"], each["low"], each["high"]) for each in items]
+    shares = [(float(expit(a)), float(expit(b)), float(expit(c))) for a, b, c in ends]
     rows = [
-        (name, number(rank), f"{low} to {high}", percent(best), percent(share))
-        for (name, rank, low, high, best), share in zip(
-            zip(*columns, strict=True), shares[0], strict=False
+        (
+            clip(each["item"], LONGEST_ID),
+            number(each["rank"]),
+            f"{each['rank_low']} to {each['rank_high']}",
+            percent(each["probability_best"]),
+            percent(share[0]),
         )
+        for each, share in zip(items, shares, strict=True)
     ]
     described = (
-        f"{len(rows):,} of {len(found):,} items, the best first: the chance to beat an average "
-        f"item, ties aside, with an interval of {found.level:.0%}."
+        f"{len(rows):,} of {n_items:,} items, the best first: the chance to beat an average "
+        f"item, ties aside, with an interval of {level:.0%}."
     )
     return intervals(
         ("Who is best", described),
         ("item", "rank", "rank from, to", "chance to be best", "beats an average item"),
         rows,
-        list(zip(*shares, strict=True)),
+        shares,
         ("chance to beat an average item", 0.5, "average"),
     )
 

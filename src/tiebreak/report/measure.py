@@ -36,6 +36,7 @@ from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
+from tiebreak.ranking import BradleyTerry
 from tiebreak.report import charts
 from tiebreak.report.charts import Chart, Found, clip, number, percent
 from tiebreak.report.explain import explain_tasks
@@ -950,6 +951,26 @@ def _features(subject: Subject) -> Found | None:
     }
 
 
+def _ranking(subject: Subject) -> Found | None:
+    """Who is best by all verdicts on pairs, and what judges are like."""
+    model = subject.model
+    if model.pairs_ is None:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNote)  # said where the verdicts were read
+        found = BradleyTerry().fit(model.pairs_.verdicts(model.responses_))
+    judges = sorted(found.judges_, key=lambda each: -abs(each.first_place))
+    judges.sort(key=lambda each: not each.prefers_first)
+    return {
+        "sentences": found.describe(),
+        "items": found.ranking_.rows(MOST_WORKERS),
+        "n_items": len(found.ranking_),
+        "level": found.level,
+        "judges": [{**each._asdict(), "worker": name(each.worker)} for each in judges[:MOST_LINKS]],
+        "n_judges": len(judges),
+    }
+
+
 def _constraints(subject: Subject) -> Found | None:
     """What constraints did, the soft ones that look wrong, and labels that they changed."""
     model = subject.model
@@ -1213,6 +1234,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Subject], Found | None]]] = {
     "links": ("Links", _links),
     "constraints": ("Constraints", _constraints),
     "features": ("What features say", _features),
+    "ranking": ("Who is best", _ranking),
     "shared_errors": ("Errors that workers share", _shared_errors),
     "agreement": ("Agreement", _agreement),
     "questions": ("What to do next", _questions),
