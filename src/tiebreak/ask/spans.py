@@ -25,7 +25,7 @@ from tiebreak.errors import InputError, note
 from tiebreak.judges import marked_spans
 from tiebreak.kernels.layout import Offsets
 
-AROUND = 40  # tokens shown on each side of a span
+AROUND = 20  # tokens shown on each side of a span
 OPENS, CLOSES = "⟦", "⟧"
 NONE = "O"  # in no span: what a person says, and the tag of tokens where responses have no other
 
@@ -78,25 +78,19 @@ class SpanTasks(NamedTuple):
 
     def known(self, gold: Gold) -> Gold:
         """Return what known labels of tokens say of the spans all of whose tokens are known."""
-        names = [str(name) for name in gold.classes]
-        at = gold.tasks.codes(self.sequences.tasks)
-        tags = Tags.of(names, "bio")
-        kind, begins = np.append(tags.kind, OUTSIDE), np.append(tags.begins, True)
-        label = np.where(at >= 0, gold.label[at], -1)
-        found: dict[Hashable, str] = {}
-        end = np.append(self.sequences.start[1:], 0)
-        of_span = np.searchsorted(self.sequences.start, self.first, side="right") - 1
-        for i, (a, b) in enumerate(zip(self.first.tolist(), self.last.tolist(), strict=True)):
-            if (label[a : b + 1] < 0).any():
-                continue
-            said = label[a : b + 1]
-            is_one = begins[said[0]] and kind[said[0]] != OUTSIDE
-            is_one &= not begins[said[1:]].any() and (kind[said] == kind[said[0]]).all()
-            goes_on = b + 1 < end[of_span[i]] and label[b + 1] >= 0 and not begins[label[b + 1]]
-            goes_on = goes_on and kind[label[b + 1]] == kind[said[0]]
-            is_one &= not goes_on
-            name = self.responses.tasks[i]
-            found[name] = str(tags.kinds[int(kind[said[0]])]) if is_one else NONE
+        who = ["gold"] * len(gold)
+        label = gold.classes.take(gold.label)
+        said = Responses.from_columns(gold.tasks.values, who, label.values)
+        marked = marked_spans(said.with_classes(self.tokens.classes), self.sequences)
+        ends = zip(marked.first.tolist(), marked.last.tolist(), strict=True)
+        kind_of = dict(zip(ends, marked.tags.kinds.take(marked.kind), strict=True))
+        is_known = np.zeros(len(self.sequences.tasks), dtype=bool)
+        is_known[marked.answers[0]] = True
+        found = {
+            self.responses.tasks[i]: str(kind_of.get(span, NONE))
+            for i, span in enumerate(zip(self.first.tolist(), self.last.tolist(), strict=True))
+            if is_known[span[0] : span[1] + 1].all()
+        }
         return Gold.from_dict(found)
 
     def labels_of_tokens(self, gold: Gold) -> Gold:

@@ -275,39 +275,32 @@ class Spans:
         return len(self.first)
 
     def __repr__(self) -> str:
-        rows = [each[: self._n_columns] for each in self._some(SHOWN)]
+        title, header, rows = self._head()
         more = f"\n… and {len(self) - SHOWN:,} more" if len(self) > SHOWN else ""
-        header = TaskSpan._fields[: self._n_columns]
-        title = f"Spans({len(self):,} spans)"
         return f"{title}\n{as_text(header, rows)}{more}" if rows else title
 
     def _repr_html_(self) -> str:
-        rows = [each[: self._n_columns] for each in self._some(SHOWN)]
-        return as_html(f"Spans({len(self):,} spans)", TaskSpan._fields[: self._n_columns], rows)
+        return as_html(*self._head())
 
-    @property
-    def _n_columns(self) -> int:
-        return 6 if self.sequences.word is not None else 5
+    def _head(self) -> tuple[str, tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return a title, the names of columns, and the first rows."""
+        n_columns = 6 if self.sequences.word is not None else 5
+        rows = [each[:n_columns] for each in self.take(np.arange(min(SHOWN, len(self))))]
+        return f"Spans({len(self):,} spans)", TaskSpan._fields[:n_columns], rows
 
     def __iter__(self) -> Iterator[TaskSpan]:
         """Yield sequence, first and last task, label, probability and text of each span."""
-        return iter(self._some(len(self)))
-
-    def _some(self, n: int) -> list[TaskSpan]:
-        columns = [list(each)[:n] for each in (self.first, self.last, self.kind)]
-        sequence = np.searchsorted(self.sequences.start, self.first[:n], side="right") - 1
-        sure = [None] * n if self.probability is None else self.probability[:n].tolist()
-        return [
-            TaskSpan(
-                self.sequences.names[int(s)],
-                self.sequences.tasks[int(a)],
-                self.sequences.tasks[int(b)],
-                self.kinds[int(k)],
-                p,
-                self.sequences.text_of(int(a), int(b)),
-            )
-            for s, a, b, k, p in zip(sequence, *columns, sure, strict=False)
-        ]
+        tokens = self.sequences
+        named = zip(
+            tokens.names.take(tokens.sequence_of_each()[self.first]),
+            tokens.tasks.take(self.first),
+            tokens.tasks.take(self.last),
+            self.kinds.take(self.kind),
+            [None] * len(self) if self.probability is None else self.probability.tolist(),
+            strict=True,
+        )
+        for each, a, b in zip(named, self.first.tolist(), self.last.tolist(), strict=True):
+            yield TaskSpan(*each, tokens.text_of(a, b))
 
     def take(self, chosen: Offsets) -> Spans:
         """Return some of the spans."""
