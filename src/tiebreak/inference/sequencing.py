@@ -41,7 +41,9 @@ MOST_CLASSES = 100  # K² a task; a table of entity types that large is most lik
 N_FOLDS = 5
 MARGIN = 0.01  # the richest that is no more than this behind; chosen on PICO, three sets of weak
 BEHIND = 0.05  # rules and sleep (docs/sequences.md), as is this: out after the first fold
-ENOUGH = 1_200_000  # answers to choose by; by a fifth of BC5CDR words do not show their worth
+# Answers to choose by: a million take a minute or so, and by fewer the choice is left to noise (a
+# fifth of BC5CDR, three fifths of PICO). experiments/13_sequences shows all three elsewhere.
+ENOUGH = 1_200_000
 FOLD_STOPPING = Stopping(tol=1e-3, max_iter=60)
 # A chain that climbs to its end may make a class of what responses show and nobody means, such as
 # short wakes that become a stage of sleep. Its first sweeps do not: labels after so many are
