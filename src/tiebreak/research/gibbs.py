@@ -17,15 +17,12 @@ averaged over draws: both vary less than shares of draws (Rao and Blackwell).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
 import tiebreak as tb
@@ -33,9 +30,11 @@ from tiebreak.errors import ConvergenceWarning, OptionError, sentence, warn
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference import dirichlet
 from tiebreak.inference.door import Inputs
+from tiebreak.inference.stages import q_of_model
+from tiebreak.inference.tasks.coupling.linked import units_of_copies
 from tiebreak.inference.tasks.coupling.plan import log_odds_of
 from tiebreak.links import OnContradiction
-from tiebreak.links.graph import violated
+from tiebreak.links.graph import components, violated
 from tiebreak.options import ExactLinkOptions, check_common
 from tiebreak.research import messages  # noqa: F401
 
@@ -95,15 +94,6 @@ class DrawCounts(NamedTuple):
     of_class: Floats  # (n_classes,)
     of_code: Floats  # (n_workers * n_classes, n_classes): answer by truth
     of_worker: Floats  # (n_workers, n_classes): sums of `of_code` over answers
-
-
-class Chain(NamedTuple):
-    """What one chain leaves."""
-
-    marginal: Floats  # (n_tasks, n_classes), mean over draws
-    state: Codes  # (n_tasks,) the last draw
-    moments: PosteriorMoments
-    watched: Floats  # (n_draws, n_watched) shares of classes and accuracies of workers
 
 
 class GibbsSampler(Estimator):
@@ -200,34 +190,21 @@ class GibbsSampler(Estimator):
             np.array(prior.reshape(-1, crowd.n_classes), order="C"),
             prior.sum(axis=1),
         )
-        n_sweeps = self.n_warmup + self.n_draws
-        q = self._start(crowd, start)
-        feasible = self._feasible(inputs, graph)
-        with _progress_bar(n_sweeps * self.n_chains, shown=self.progress) as tick:
-            chains = [
-                _run_chain(
-                    *(graph, DrawCounts(*map(np.copy, counts)), q, feasible),
-                    *(np.random.default_rng(seed), self.n_warmup, self.n_draws, tick),
-                )
-                for seed in seeds[1:]
-            ]
-        self._publish_chains(inputs, graph, chains)
-        return self
-
-    def _start(self, crowd: tb.Responses, start: Any) -> Floats:
-        """Return q where chains begin: (n_tasks, n_classes)."""
-        votes = tb.MajorityVote().fit(crowd).probabilities_
         if start is None:
-            return votes
-        if not hasattr(start, "probabilities_"):
+            q = tb.MajorityVote().fit(crowd).probabilities_
+        elif hasattr(start, "probabilities_"):
+            q = q_of_model(start, crowd)
+        else:
             raise OptionError("gibbs-start", given=start)
-        place = start.tasks_.codes(crowd.tasks)
-        column = start.classes_.codes(crowd.classes)
-        q = votes.copy()
-        seen = np.flatnonzero(place >= 0)
-        q[seen] = np.where(column >= 0, start.probabilities_[place[seen]][:, column], 0.0)
-        q[q.sum(axis=1) == 0.0] = 1.0
-        return np.asarray(q / q.sum(axis=1, keepdims=True))
+        feasible = self._feasible(inputs, graph)
+        chains = []
+        for seed in seeds[1:]:
+            own = DrawCounts(*map(np.copy, counts))
+            rng = np.random.default_rng(seed)
+            state = _first_state(graph, q, feasible, rng)
+            chains.append(self._run_chain(graph, own, state, rng))
+        self._publish_chains(inputs, graph, *zip(*chains, strict=True))
+        return self
 
     def _feasible(self, inputs: Inputs, graph: Graph) -> Codes | None:
         """Return labels that keep all hard links; None: each block alone can keep its own."""
@@ -239,23 +216,69 @@ class GibbsSampler(Estimator):
         fitted = model.fit(inputs.responses, links=inputs.links, gold=inputs.gold)
         return fitted.labels_.label
 
-    def _publish_chains(self, inputs: Inputs, graph: Graph, chains: list[Chain]) -> None:
-        moments = zip(*(chain.moments for chain in chains), strict=True)
-        self.moments_ = PosteriorMoments(*(np.mean(each, axis=0) for each in moments))
+    def _run_chain(
+        self, graph: Graph, counts: DrawCounts, state: Codes, rng: np.random.Generator
+    ) -> tuple[Floats, Codes, PosteriorMoments, Floats]:
+        """Draw all blocks again and again; keep what comes after the warm-up.
+
+        Return the mean q, the last draw, moments, and by draw what chains are compared by: shares
+        of classes and accuracies of the busiest workers.
+        """
+        n_classes = len(counts.of_class)
+        task = np.repeat(np.arange(len(state)), np.diff(graph.start))
+        worker = graph.code // n_classes
+        np.add.at(counts.of_class, state[graph.pays], 1.0)
+        np.add.at(counts.of_code, (graph.code, state[task]), graph.weight)
+        np.add.at(counts.of_worker, (worker, state[task]), graph.weight)
+        marginal = np.zeros((len(state), n_classes))
+        busiest = np.argsort(-np.bincount(worker), kind="stable")[:MOST_WATCHED]
+        sums: list[Any] = [0.0] * len(PosteriorMoments._fields)
+        watched = []
+        for sweep in _shown(range(self.n_warmup + self.n_draws), is_shown=self.progress):
+            if sweep == self.n_warmup:
+                marginal[:] = 0.0
+            blocks = graph.cuts[sweep % len(graph.cuts)]
+            _sweep(graph[:7], blocks, counts, state, rng.random(len(blocks.start) - 1), marginal)
+            if sweep >= self.n_warmup:
+                now = moments_of(counts)
+                sums = [total + each for total, each in zip(sums, now, strict=True)]
+                watched.append(np.concatenate([now.class_prior, now.accuracy[busiest]]))
+        marginal /= self.n_draws
+        never_drawn = marginal.sum(axis=1) == 0.0
+        marginal[never_drawn, state[never_drawn]] = 1.0
+        moments = PosteriorMoments(*(total / self.n_draws for total in sums))
+        return marginal, state, moments, np.array(watched)
+
+    def _publish_chains(
+        self, inputs: Inputs, graph: Graph, marginals: Any, states: Any, moments: Any, watched: Any
+    ) -> None:
+        self.moments_ = PosteriorMoments(
+            *(np.mean(each, axis=0) for each in zip(*moments, strict=True))
+        )
         self.confusion_ = np.ascontiguousarray(self.moments_.confusion.transpose(0, 2, 1))
         self.class_prior_ = self.moments_.class_prior
         self.bounds_ = []
         self.n_iter_ = self.n_warmup + self.n_draws
-        self.r_hat_ = float(r_hat(np.stack([chain.watched for chain in chains])).max())
+        self.r_hat_ = float(r_hat(np.stack(watched)).max())
         self.converged_ = self.r_hat_ <= MIXED
-        q = np.mean([chain.marginal for chain in chains], axis=0)
-        self._publish(inputs, q, _labels(inputs, graph, q, chains))
+        q = np.mean(marginals, axis=0)
+        self._publish(inputs, q, _labels(inputs, graph, q, np.stack(states)))
         if not self.converged_:
             told = sentence("gibbs-not-mixed", {"r_hat": self.r_hat_, "most": MIXED})
             warn(told, ConvergenceWarning)
 
 
-def _labels(inputs: Inputs, graph: Graph, q: Floats, chains: list[Chain]) -> Codes:
+def _shown(sweeps: Iterable[int], *, is_shown: bool) -> Iterable[int]:
+    """Return the sweeps of a chain, with a bar on the terminal where one is asked for."""
+    if not is_shown:
+        return sweeps
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(sweeps, "drawing", console=Console(stderr=True), transient=True)
+
+
+def _labels(inputs: Inputs, graph: Graph, q: Floats, states: Codes) -> Codes:
     """Return the likeliest class of each task; where these break hard links, a drawn labelling.
 
     Draws keep all hard links. A component whose likeliest classes break one takes, of the last
@@ -270,10 +293,9 @@ def _labels(inputs: Inputs, graph: Graph, q: Floats, chains: list[Chain]) -> Cod
     tasks = np.arange(len(q))
     with np.errstate(divide="ignore"):
         logs = np.maximum(np.log(q), -1e3)  # a class that one chain alone has drawn
-    scores = [np.bincount(graph.component, logs[tasks, chain.state]) for chain in chains]
+    scores = [np.bincount(graph.component, logs[tasks, state]) for state in states]
     best = np.argmax(scores, axis=0)[graph.component]
-    drawn = np.stack([chain.state for chain in chains])[best, tasks]
-    return np.where(wrong, drawn, label).astype(np.int32)
+    return np.where(wrong, states[best, tasks], label).astype(np.int32)
 
 
 # What is drawn together -------------------------------------------------------------------------
@@ -297,12 +319,12 @@ def _graph(inputs: Inputs, error: float | None, rng: np.random.Generator) -> Gra
     if links is not None:
         left, right = links.left, links.right
         log_odds, hard = log_odds_of(links, error, max(n_classes, 2))
-        group = _components(n_tasks, left[hard & links.must], right[hard & links.must])
-        component = _components(n_tasks, left, right)
+        group = components(n_tasks, left[hard & links.must], right[hard & links.must])
+        component = components(n_tasks, left, right)
         apart = ~(hard & links.must)
         left, right, log_odds = left[apart], right[apart], log_odds[apart]
-        if links.duplicate is not None:  # copies of one task are one draw from the class prior
-            unit = _components(n_tasks, links.left[links.duplicate], links.right[links.duplicate])
+        unit = units_of_copies(links, n_tasks)
+        if unit is not None:  # copies of one task are one draw from the class prior
             open_first = np.argsort(known != OPEN, kind="stable")
             pays[:] = False
             pays[open_first[np.unique(unit[open_first], return_index=True)[1]]] = True
@@ -324,11 +346,6 @@ def _graph(inputs: Inputs, error: float | None, rng: np.random.Generator) -> Gra
         hard,
     )
     return graph._replace(cuts=_cuts(graph, group, n_classes, rng))
-
-
-def _components(n: int, left: Codes, right: Codes) -> Codes:
-    edges = coo_matrix((np.ones(len(left), dtype=bool), (left, right)), shape=(n, n))
-    return np.asarray(connected_components(edges, directed=False)[1])
 
 
 def _cuts(graph: Graph, group: Codes, n_classes: int, rng: np.random.Generator) -> list[Blocks]:
@@ -428,44 +445,6 @@ def _joined(single: Blocks, parts: list[tuple[Codes, Codes]]) -> Blocks:
 
 
 # Chains -----------------------------------------------------------------------------------------
-
-
-def _run_chain(
-    graph: Graph,
-    counts: DrawCounts,
-    q: Floats,
-    feasible: Codes | None,
-    rng: np.random.Generator,
-    n_warmup: int,
-    n_draws: int,
-    tick: Callable[[], None],
-) -> Chain:
-    """Draw all blocks again and again; keep what comes after the warm-up."""
-    state = _first_state(graph, q, feasible, rng)
-    n_classes = q.shape[1]
-    task = np.repeat(np.arange(len(state)), np.diff(graph.start))
-    np.add.at(counts.of_class, state[graph.pays], 1.0)
-    np.add.at(counts.of_code, (graph.code, state[task]), graph.weight)
-    np.add.at(counts.of_worker, (graph.code // n_classes, state[task]), graph.weight)
-    marginal = np.zeros_like(q)
-    busiest = np.argsort(-np.bincount(graph.code // n_classes), kind="stable")[:MOST_WATCHED]
-    sums: list[Any] = [0.0] * len(PosteriorMoments._fields)
-    watched = []
-    for sweep in range(n_warmup + n_draws):
-        if sweep == n_warmup:
-            marginal[:] = 0.0
-        blocks = graph.cuts[sweep % len(graph.cuts)]
-        _sweep(graph[:7], blocks, counts, state, rng.random(len(blocks.start) - 1), marginal)
-        if sweep >= n_warmup:
-            now = moments_of(counts)
-            sums = [total + each for total, each in zip(sums, now, strict=True)]
-            watched.append(np.concatenate([now.class_prior, now.accuracy[busiest]]))
-        tick()
-    marginal /= n_draws
-    never_drawn = marginal.sum(axis=1) == 0.0
-    marginal[never_drawn, state[never_drawn]] = 1.0
-    moments = PosteriorMoments(*(total / n_draws for total in sums))
-    return Chain(marginal, state, moments, np.array(watched))
 
 
 def _first_state(
@@ -609,17 +588,3 @@ def r_hat(draws: Floats) -> Floats:
     varied = (half - 1) / half * within + between
     ratio = np.divide(varied, within, out=np.ones_like(varied), where=within > 0.0)
     return np.asarray(np.sqrt(ratio))
-
-
-@contextmanager
-def _progress_bar(n_sweeps: int, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Give a function that moves a bar by one sweep."""
-    if not shown:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("drawing", total=n_sweeps)
-        yield lambda: bar.advance(task)
