@@ -36,7 +36,7 @@ from tiebreak.kernels.arrays import majority
 from tiebreak.shards.dask import DaskExecutor
 from tiebreak.shards.fitting import write_plan
 from tiebreak.shards.join import join
-from tiebreak.shards.sources import ReadOptions, read_shards
+from tiebreak.shards.sources import read_shards
 from tiebreak.shards.sweeper import Shards
 
 RESULTS = Path(__file__).parent / "results" / "cluster.json"
@@ -78,7 +78,7 @@ def open_shards(executor: Any, source: Path, work: Path) -> Shards:
     """Open the shards of a fit, as a fit does."""
     work.mkdir(parents=True, exist_ok=True)
     files = sorted(str(each) for each in source.glob("*.tb"))
-    crowd = join(read_shards(executor, files, ReadOptions(), work / "parts"), None, None)
+    crowd = join(read_shards(executor, files, {}, work / "parts"), None, None)
     plan = write_plan(crowd, tb.VariationalBayes(), work, is_on_disk=False)
     return Shards(executor, crowd, plan, None, None)
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from tiebreak import tables
 from tiebreak.data import Responses
-from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import MISSING, Ids, encode
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, OptionError, note
@@ -292,15 +291,14 @@ def _of_crowd_model(model: Estimator, crowd_model: CrowdModel, parameters: Param
 # -- responses in the codes of a model -------------------------------------------------------------
 
 
-class OwnCodes(NamedTuple):
-    """What the codes and labels of a crowd are in a model."""
+def _own_codes(
+    model: Estimator, crowd: Responses, knowledge: Knowledge | None
+) -> tuple[Codes, Mask]:
+    """Look up workers and labels in a model, and say who was never seen.
 
-    code: Codes  # (n_workers · n_classes,) of the crowd: the model's; a new worker is the last one
-    unknown: Mask  # (n_classes,) which labels are no classes of the model
-
-
-def _own_codes(model: Estimator, crowd: Responses, knowledge: Knowledge | None) -> OwnCodes:
-    """Look up workers and labels in a model, and say who was never seen."""
+    Return the model's code for each code of the crowd, a new worker being the last one, and which
+    labels are no classes of the model.
+    """
     worker = model.workers_.codes(crowd.workers)
     label = model.classes_.codes(crowd.classes)
     unseen = np.flatnonzero(worker == MISSING)
@@ -309,20 +307,23 @@ def _own_codes(model: Estimator, crowd: Responses, knowledge: Knowledge | None) 
         note("workers-unseen", n=len(names), n_workers=crowd.n_workers, names=names)
     worker = np.where(worker == MISSING, len(model.workers_), worker)
     code = worker[:, None] * len(model.classes_) + label
-    return OwnCodes(code.astype(np.int32).ravel(), label == MISSING)
+    return code.astype(np.int32).ravel(), label == MISSING
 
 
 def _in_codes_of(
-    model: Estimator, crowd: Responses, knowledge: Knowledge | None, own: OwnCodes | None = None
+    model: Estimator,
+    crowd: Responses,
+    knowledge: Knowledge | None,
+    own: tuple[Codes, Mask] | None = None,
 ) -> ByTask:
     """Lay out responses in the codes of a model; labels that it does not know are left out."""
-    own = own or _own_codes(model, crowd, knowledge)
-    code = own.code[crowd.code]
+    own_code, unknown = own or _own_codes(model, crowd, knowledge)
+    code = own_code[crowd.code]
     start = crowd.start
     weight = crowd.weight
-    if own.unknown.any():
-        kept = ~own.unknown[crowd.code % crowd.n_classes]
-        names = list(crowd.classes.take(np.flatnonzero(own.unknown)))
+    if unknown.any():
+        kept = ~unknown[crowd.code % crowd.n_classes]
+        names = list(crowd.classes.take(np.flatnonzero(unknown)))
         note("labels-unknown", n=int((~kept).sum()), names=names)
         code = code[kept]
         weight = None if weight is None else weight[kept]
@@ -344,16 +345,16 @@ def _label_alone(model: Estimator, crowd: Responses, knowledge: Knowledge) -> Fl
     """
     backend, n_threads = _where_it_runs(model)
     table = knowledge.workers.table
-    own = _own_codes(model, crowd, knowledge)
-    n_codes = len(own.code)
-    if own.unknown.any() or n_codes * table.shape[1] > len(crowd.code):
-        tasks = _in_codes_of(model, crowd, knowledge, own)
+    own_code, unknown = _own_codes(model, crowd, knowledge)
+    n_codes = len(own_code)
+    if unknown.any() or n_codes * table.shape[1] > len(crowd.code):
+        tasks = _in_codes_of(model, crowd, knowledge, (own_code, unknown))
     else:
         role = np.full(crowd.n_tasks, FREE, dtype=np.int8)
         edges = layout.chunk_edges(crowd.start, 0)  # nothing is counted
         tasks = ByTask(crowd.start, crowd.code, role, edges, n_codes, weight=crowd.weight)
-        if not np.array_equal(own.code, np.arange(n_codes)):
-            table = table[own.code]
+        if not np.array_equal(own_code, np.arange(n_codes)):
+            table = table[own_code]
     scale = (model.calibration_ or AS_IT_IS).scale(calibration.n_responses(tasks))
     log_prior = knowledge.states.expected_log(knowledge.alpha)
     kernels = choose_backend(backend, len(crowd.code))
@@ -395,15 +396,6 @@ def _committee_says(model: Any, tasks: ByTask, log_prior: Floats | None = None) 
 # -- tasks with links ------------------------------------------------------------------------------
 
 
-class Union(NamedTuple):
-    """New tasks, and after them the old ones that links lead to."""
-
-    tasks: Ids
-    old: Codes  # their codes in the model
-    links: Links
-    gold: GoldCodes | None  # of the old ones
-
-
 def _label_linked(
     model: Any,
     crowd: Responses,
@@ -420,28 +412,26 @@ def _label_linked(
         refuse_links(model, links)
     assert knowledge is not None  # votes were refused
     new = _in_codes_of(model, crowd, knowledge)
-    union = _join(model, crowd, tables.read_links(links))
+    old, pairs = _join(model, crowd, tables.read_links(links))
     has_rows = not is_committee and model._carried is None
-    problem = knowledge.problem(model, _with_old(model, new, union.old, has_rows=has_rows))
+    problem = knowledge.problem(model, _with_old(model, new, old, has_rows=has_rows))
     if log_prior is not None:
-        of_old = raised(
-            np.log(model.classifier_probabilities_[union.old]), model.classifier_weight_
-        )
+        of_old = raised(np.log(model.classifier_probabilities_[old]), model.classifier_weight_)
         problem = with_log_prior(problem, np.concatenate([log_prior, of_old]))
     options = _link_options(model)
-    problem = _with_links(model, union, problem, options)
+    problem = _with_links(model, problem, options, crowd.tasks, old, pairs)
     tasks = problem.tasks
     assert isinstance(tasks, Linked)
     assert tasks.own is not None  # there are links
     if is_committee:
         of_new = _committee_says(model, new, log_prior)
-        said = np.concatenate([of_new, model.probabilities_[union.old]])
+        said = np.concatenate([of_new, model.probabilities_[old]])
         scores = np.log(np.maximum(said, TINY))
         scale = np.ones(len(scores))
         alpha = model.class_prior_
     else:
         alpha = knowledge.alpha
-        scores, scale = _scores(model, problem, alpha, union.old)
+        scores, scale = _scores(model, problem, alpha, old)
     own = tasks.own
     shares = ClassPrior(alpha, FIXED) if is_committee else tasks.shares
     linked = calibration.scale_own(own, scores[own.at], scale[own.at], shares, alpha)
@@ -458,8 +448,8 @@ def _label_linked(
     return _labels(model, crowd, q[:n], label[:n])
 
 
-def _join(model: Any, crowd: Responses, links: Links) -> Union:
-    """Find the old tasks that links lead to, and the links and gold that they bring along."""
+def _join(model: Any, crowd: Responses, links: Links) -> tuple[Codes, Links]:
+    """Return the codes of old tasks that links lead to, and the links with those among them."""
     is_new = crowd.tasks.codes(links.tasks) != MISSING
     seeds = model.tasks_.codes(links.tasks)[~is_new]
     seeds = np.unique(seeds[seeds != MISSING]).astype(np.int32)
@@ -474,12 +464,7 @@ def _join(model: Any, crowd: Responses, links: Links) -> Union:
         old = old[crowd.tasks.codes(model.tasks_.take(old)) == MISSING]
         inside = np.isin(left, old) & np.isin(right, old)
         links = links + former.select(np.flatnonzero(inside))
-    tasks = crowd.tasks.merge(model.tasks_.take(old))
-    gold = None
-    if model.gold_ is not None and len(old):
-        known = model.gold_.on(model.tasks_, model.classes_).among(old)
-        gold = known._replace(task=(known.task + crowd.n_tasks).astype(np.int32))
-    return Union(tasks, old, links, gold)
+    return old, links
 
 
 def _with_old(model: Any, new: ByTask, old: Codes, *, has_rows: bool) -> ByTask:
@@ -510,25 +495,33 @@ def _link_options(model: Any) -> ExactLinkOptions:
     return ExactLinkOptions(error=float(1.0 / (1.0 + np.exp(strength))))
 
 
-def _with_links(model: Any, union: Union, problem: Problem, options: ExactLinkOptions) -> Problem:
-    codes = union.links.on(union.tasks)
+def _with_links(
+    model: Any, problem: Problem, options: ExactLinkOptions, new: Ids, old: Codes, links: Links
+) -> Problem:
+    """Tie new tasks and, after them, old ones, whose gold comes along."""
+    tasks = new.merge(model.tasks_.take(old))
+    codes = links.on(tasks)
+    gold = None
+    if model.gold_ is not None and len(old):
+        known = model.gold_.on(model.tasks_, model.classes_).among(old)
+        gold = known._replace(task=(known.task + len(new)).astype(np.int32))
     firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
-    implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=union.gold)
+    implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=gold)
     implied = check(
         implied,
-        union.tasks,
+        tasks,
         classes=model.classes_,
-        links=union.links,
+        links=links,
         on_contradiction=model.on_contradiction,
     )
     problem = with_links(problem, implied, options)
-    tasks = problem.tasks
-    assert isinstance(tasks, Linked)
-    if tasks.errors is None:
+    linked = problem.tasks
+    assert isinstance(linked, Linked)
+    if linked.errors is None:
         return problem
-    odds = tasks.log_odds
+    odds = linked.log_odds
     if getattr(model, "link_errors_", None):
-        soft = union.links.select(implied.given.row[~tasks.hard])
+        soft = links.select(implied.given.row[~linked.hard])
         odds = link_odds(model, replace(soft, weight=None))
     return with_odds(problem, odds)
 

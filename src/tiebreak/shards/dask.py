@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from tiebreak._version import __version__
 from tiebreak.errors import ClusterError, TiebreakError
@@ -88,11 +88,11 @@ class DaskExecutor:
             for home, some in deals.items()
         }
         found = self._gather(futures)
-        for each in found.values():
-            if isinstance(each, Failed):
-                raise each.error
+        for _, error in found.values():
+            if error is not None:
+                raise error
         lost = [number for home, some in deals.items() if home not in found for number in some]
-        return list(found.values()), lost
+        return [result for result, _ in found.values()], lost
 
     def _gather(self, futures: dict[str, Any]) -> dict[str, Any]:
         """Return what workers gave, by address; of those that die nothing comes back."""
@@ -189,23 +189,17 @@ class DaskExecutor:
         return ClusterError("scheduler-lost", address=address)
 
 
-class Failed(NamedTuple):
-    """What a task raised."""
-
-    error: BaseException
-
-
-def do_call(message: bytes, home: str) -> tuple[str, Any]:
-    """On a worker: call a task; return the worker's address, and what came out or was raised."""
+def do_call(message: bytes, home: str) -> tuple[str, tuple[Any, BaseException | None]]:
+    """On a worker: call a task; return the worker's address, and what came out and was raised."""
     from distributed import get_worker
     from distributed.protocol.pickle import loads
 
     offer_threads(get_worker().state.nthreads)
     try:
         task, items = loads(message)
-        return home, task(items)
+        return home, (task(items), None)
     except (TiebreakError, MemoryError) as error:
-        return home, Failed(error)
+        return home, (None, error)
     except Exception as error:  # it may be of a kind that the driver cannot read
         kind = type(error).__name__
-        return home, Failed(ClusterError("worker-failed", kind=kind, error=str(error)))
+        return home, (None, ClusterError("worker-failed", kind=kind, error=str(error)))

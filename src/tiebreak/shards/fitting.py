@@ -48,7 +48,7 @@ from tiebreak.options import AUTO, MeanFieldOptions
 from tiebreak.shards import units, write
 from tiebreak.shards.executor import Executor, Serial, each, executor_of
 from tiebreak.shards.join import JoinedCrowd, gather_named, join
-from tiebreak.shards.sources import Look, ReadOptions, naming, read_shards
+from tiebreak.shards.sources import Look, naming, read_shards
 from tiebreak.shards.sweeper import FitProgress, Shards
 from tiebreak.shards.units import FitPlan, LabelWish
 from tiebreak.shards.write import Checkpoint, LabelFiles
@@ -185,7 +185,8 @@ def fit(
     engine = executor or executor_of(client)
     folder = Path(os.path.realpath(out))
     work = write.prepare(folder, resume=resume, force=force)
-    looks = read_shards(engine, source, ReadOptions(columns, repeats), work / "parts")
+    options = {"columns": columns, "repeats": repeats}
+    looks = read_shards(engine, source, options, work / "parts")
     crowd = join(looks, pairs, known, scale)
     _require_memory(model, crowd, len(crowd.names), 0)
     n_named, responses = gather_named(engine, crowd)
@@ -242,7 +243,8 @@ def predict(
     engine = executor or executor_of(client)
     folder = Path(os.path.realpath(out))
     work = write.prepare(folder, resume=False, force=True)
-    looks = read_shards(engine, source, ReadOptions(columns, repeats), work / "parts")
+    options = {"columns": columns, "repeats": repeats}
+    looks = read_shards(engine, source, options, work / "parts")
     given = ((one, small, str(folder), probabilities) for one in looks)
     done = each(engine, predict_shard, given)
     write.finish(folder, {"tasks": sum(done), "shards": len(looks)})

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tiebreak.data.gold import Gold, note_unused_classes
 from tiebreak.data.ids import Ids
 from tiebreak.data.scale import Scale
 from tiebreak.errors import note
-from tiebreak.kernels.layout import Codes, Floats, Offsets
+from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Links
 from tiebreak.shards.executor import Executor, each
 from tiebreak.shards.sources import Look, naming
@@ -100,38 +100,28 @@ def named_tasks(tasks: Ids, names: Ids) -> Codes:
     return np.unique(found[found >= 0]).astype(np.int32)
 
 
-class _Named(NamedTuple):
-    """The named tasks of a shard and the responses on them, in the codes of all shards."""
-
-    tasks: Any
-    length: Offsets  # responses of each
-    code: Codes
-    weight: Floats | None
-
-
 def gather_named(executor: Executor, crowd: JoinedCrowd) -> tuple[list[int], Responses]:
     """Return how many tasks of each shard links or gold name, and the responses on all of them."""
     if not len(crowd.names):
         return [0] * len(crowd.looks), crowd.empty()
     find = partial(find_named, crowd._replace(looks=[]))
     found = each(executor, find, ((one,) for one in crowd.looks))
-    length = np.concatenate([one.length for one in found])
+    length = np.concatenate([np.diff(one.start) for one in found])
     weight: Floats | None = None
     if any(one.weight is not None for one in found):
-        ones = (np.ones(len(one.code)) if one.weight is None else one.weight for one in found)
-        weight = np.concatenate(list(ones))
+        weight = np.concatenate([one.weight_of_each() for one in found])
     gathered = replace(
         crowd.empty(),
         start=np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
         code=np.concatenate([one.code for one in found]),
-        tasks=ids.concatenate([Ids(one.tasks) for one in found]),
+        tasks=ids.concatenate([one.tasks for one in found]),
         weight=weight,
     )
-    return [len(one.length) for one in found], gathered
+    return [one.n_tasks for one in found], gathered
 
 
-def find_named(crowd: JoinedCrowd, one: Look) -> _Named:
-    """Find the tasks of a shard that are named; their responses are sorted by task and code."""
+def find_named(crowd: JoinedCrowd, one: Look) -> Responses:
+    """Return the responses on the tasks of a shard that are named, in the codes of all shards."""
     with naming(one):
         whole = read_packed(one.path, is_checked=True)
         named = whole.on_tasks(named_tasks(whole.tasks, crowd.names))
@@ -140,4 +130,5 @@ def find_named(crowd: JoinedCrowd, one: Look) -> _Named:
     code = rows[named.worker_of_each()] * np.int32(len(crowd.classes)) + named.label_of_each()
     order = np.lexsort((code, named.task_of_each()))
     weight = None if named.weight is None else named.weight[order]
-    return _Named(named.tasks.values, np.diff(named.start), code[order].astype(np.int32), weight)
+    code = code[order].astype(np.int32)
+    return replace(named, code=code, weight=weight, workers=Ids(()), classes=Ids(()))

@@ -46,13 +46,6 @@ SHOWN_NOTES = 5
 CodedT = TypeVar("CodedT", bound=Coded)
 
 
-class ReadOptions(NamedTuple):
-    """How tables are read: as `read_responses` takes it."""
-
-    columns: dict[str, str] | None = None
-    repeats: Any = None
-
-
 class Shard(NamedTuple):
     """A shard as it was given: a folder of packed responses, or a table to pack."""
 
@@ -111,7 +104,9 @@ def find_shards(source: Any) -> list[Shard]:
     ]
 
 
-def read_shards(executor: Executor, source: Any, options: ReadOptions, folder: Path) -> list[Look]:
+def read_shards(
+    executor: Executor, source: Any, options: dict[str, Any], folder: Path
+) -> list[Look]:
     """Look at all shards where they lie; where they share tasks they are cut anew, by task."""
     shards = find_shards(source)
     looks = _look_at(executor, shards, options, folder)
@@ -135,13 +130,13 @@ def read_shards(executor: Executor, source: Any, options: ReadOptions, folder: P
 
 
 def _look_at(
-    executor: Executor, shards: list[Shard], options: ReadOptions, folder: Path
+    executor: Executor, shards: list[Shard], options: dict[str, Any], folder: Path
 ) -> list[Look]:
     found = each(executor, look, ((shard, options, str(folder)) for shard in shards))
     return [one for one in found if one is not None]
 
 
-def look(shard: Shard, options: ReadOptions, folder: str) -> Look | None:
+def look(shard: Shard, options: dict[str, Any], folder: str) -> Look | None:
     """Check a shard, packed first where it is a table; None: there is nothing in it."""
     with warnings.catch_warnings(record=True) as caught, naming(shard):
         warnings.simplefilter("always", InputNote)
@@ -172,7 +167,7 @@ def look(shard: Shard, options: ReadOptions, folder: str) -> Look | None:
         )
 
 
-def _pack(shard: Shard, options: ReadOptions, folder: str) -> str | None:
+def _pack(shard: Shard, options: dict[str, Any], folder: str) -> str | None:
     """Pack a table, unless an earlier run has done so; None where it has no row."""
     stamp = zlib.crc32(repr((shard, options)).encode())
     target = Path(folder) / f"part-{shard.number:05d}-{stamp:08x}.tb"
@@ -180,7 +175,7 @@ def _pack(shard: Shard, options: ReadOptions, folder: str) -> str | None:
         content = open_file(shard.path)
         if content is None:
             return None
-        made = tables.read_responses(content, columns=options.columns, repeats=options.repeats)
+        made = tables.read_responses(content, **options)
         target.parent.mkdir(parents=True, exist_ok=True)
         write_packed(target, made)
     return str(target)
