@@ -66,16 +66,10 @@ class Shards:
     def add_up(self, what: str, *given: Any) -> ShardSums:
         """Have all shards do something where they stand; return the sum of what they say."""
         task = partial(units.add_up, self.plan, self.state, what, given)
-        total: ShardSums | None = None
-        for found in self.executor.share(task, [(one,) for one in self.crowd.looks]):
-            by_worker = take_table(found.by_worker)
-            if total is None:
-                total = found._replace(by_worker=np.array(by_worker))
-                continue
-            total.by_worker[:] += by_worker
-            total.others[:] += found.others
-            total = total._replace(change=max(total.change, found.change))
-        assert total is not None  # there is a shard
+        first, *others = self.executor.share(task, [(one,) for one in self.crowd.looks])
+        total = first._replace(by_worker=np.array(take_table(first.by_worker)))
+        for found in others:
+            total = total.plus(found)
         return total
 
     def load(self) -> None:

@@ -71,6 +71,12 @@ class ShardSums(NamedTuple):
     others: Floats  # (n,) sums that are of no worker
     change: float = 0.0  # the largest of any q
 
+    def plus(self, other: ShardSums, rows: Any = slice(None)) -> ShardSums:
+        """Add other sums, in place; `rows` are those of their workers."""
+        self.by_worker[rows] += take_table(other.by_worker)
+        self.others[:] += other.others
+        return self._replace(change=max(self.change, other.change))
+
 
 class LabelWish(NamedTuple):
     """How labels are made and written."""
@@ -234,9 +240,7 @@ def add_up(
             if i == 0:
                 shape = len(held.plan.workers), found.by_worker.shape[1]
                 total = ShardSums(np.zeros(shape), np.zeros(len(found.others)))
-            total.by_worker[part.rows] += found.by_worker
-            total.others[:] += found.others
-            total = total._replace(change=max(total.change, found.change))
+            total = total.plus(found, part.rows)
     if total.by_worker.nbytes > LARGE_TABLE:
         return total._replace(by_worker=save_table(held.plan.work, total.by_worker))
     return total
