@@ -85,7 +85,6 @@ class ByTask(NamedTuple):
 
     @property
     def n_tasks(self) -> int:
-        """How many tasks there are."""
         return len(self.role)
 
     def task_of_each(self) -> Offsets:
@@ -94,7 +93,6 @@ class ByTask(NamedTuple):
 
     @property
     def is_counted(self) -> Mask:
-        """Which tasks a sweep counts."""
         return np.asarray(self.role != AWAY)
 
 
@@ -133,7 +131,6 @@ class ByGroup(NamedTuple):
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
         return len(self.start) - 1
 
 

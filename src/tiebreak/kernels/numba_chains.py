@@ -31,7 +31,6 @@ def forward_backward(
     field: Field | None = None,
     n_threads: int = 1,
 ) -> Chained:
-    """Overwrite q by the class probabilities of each row: see `numpy_chains.forward_backward`."""
     edges = _pieces(start) if field is None else np.array([0, len(start) - 1])
     n_pieces = len(edges) - 1
     pairs = np.zeros((n_pieces, *step.shape))
@@ -59,7 +58,6 @@ def forward_backward(
 
 
 def best_path(score: Floats, start: Offsets, step: Floats) -> Codes:
-    """Return the likeliest class of each row jointly: see `numpy_chains.best_path`."""
     path = np.zeros(len(score), dtype=np.int32)
     _best_path(score, start, np.ascontiguousarray(step), path)
     return path

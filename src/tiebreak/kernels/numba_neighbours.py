@@ -22,7 +22,6 @@ def pass_along(
     belief: Floats,
     damping: float,
 ) -> None:
-    """Pass messages once from each node in turn: see `numpy_neighbours.pass_along`."""
     n_classes = score.shape[1]
     total = np.empty(n_classes)
     weight = np.empty(n_classes)

@@ -89,13 +89,11 @@ def sweep_tasks(
     log_table: Floats,
     n_threads: int = 1,
 ) -> Swept:
-    """Update the free tasks, and count: see `numpy_sweep.sweep_tasks`."""
     logs = log_prior, np.ascontiguousarray(log_table)
     return _pass(q, tasks, tasks.role, logs, n_threads)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
-    """Return Σ weight · q by code and Σ q over tasks: see `numpy_sweep.tally`."""
     role = np.where(chosen, np.int8(KNOWN), np.int8(AWAY))
     q = np.ascontiguousarray(q)
     no_logs = np.empty(q.shape[1]), np.empty((0, q.shape[1]))
@@ -104,7 +102,6 @@ def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[F
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1) -> Floats:
-    """Return u of [eq:task-update] for every task: see `numpy_sweep.score_tasks`."""
     score = np.empty((tasks.n_tasks, len(log_prior)))
     role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
     logs = log_prior, np.ascontiguousarray(log_table)
@@ -115,7 +112,6 @@ def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: 
 def scaled_probabilities(
     tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
 ) -> Floats:
-    """Return softmax(scale_i · u_i): see `numpy_sweep.scaled_probabilities`."""
     q = np.full((tasks.n_tasks, len(log_prior)), np.nan)  # stays where no class is possible
     role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
     logs = log_prior, np.ascontiguousarray(log_table)
@@ -337,7 +333,6 @@ def infer_columns(
 
 @kernel
 def put_columns(score: Floats, listed: Offsets, m: int, q: Floats) -> None:
-    """Set rows of q to scores."""
     for t in range(m):
         for k in range(score.shape[0]):
             q[listed[t], k] = score[k, t]

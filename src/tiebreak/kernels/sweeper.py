@@ -91,7 +91,6 @@ class HostSweeper(Sweeper):
         return Swept(*sums, swept.change, self.entropy())
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen rows; None: of all."""
         q, tasks = self._q, self._tasks
         if chosen is None:
             chosen = np.ones(tasks.n_tasks, dtype=bool)
@@ -114,5 +113,4 @@ class HostSweeper(Sweeper):
         return total
 
     def q(self) -> Floats:
-        """Return q: the very array that sweeps overwrite."""
         return self._q

@@ -166,7 +166,6 @@ def load(_: Any, array: Any, row: Any, like: Any) -> Any:
 
 @_operation
 def store(_: Any, array: Any, row: Any, value: Any) -> Any:
-    """Set the row of the array."""
     _check(array)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -64,7 +64,6 @@ class StreamEvent(NamedTuple):
     who: Hashable = None
 
     def links(self) -> Links:
-        """Return a table of this link."""
         return Links.from_columns(
             [self.ids["left"]],
             [self.ids["right"]],
@@ -203,8 +202,6 @@ class Settings(NamedTuple):
 
 @dataclass
 class StreamTotals:
-    """Totals for the closing message."""
-
     events: int = 0
     labels: int = 0
     seen_before: int = 0
@@ -305,7 +302,6 @@ class Service:
             self.save()
 
     def end(self) -> None:
-        """Let all that is left count, and save."""
         self.flush()
         self.save()
 
@@ -371,7 +367,6 @@ class Service:
 
 
 def _add(stream: Stream, event: StreamEvent) -> Any:
-    """Add one event, and return the slots that it touches."""
     ids = event.ids
     if event.kind == "response":
         return stream.add([ids["task"]], [ids["worker"]], [ids["label"]])

@@ -238,7 +238,6 @@ def _result_names(kind: type[Estimator]) -> set[str]:
 
 
 def _floats(what: str, array: Any, *shape: int, finite: bool = True) -> None:
-    """Refuse what is not an array of floats of this shape."""
     is_one = isinstance(array, np.ndarray) and array.dtype == np.float64
     if not is_one or array.shape != shape or (finite and not np.isfinite(array).all()):
         raise ValueError(f"{what} is not an array of finite numbers of shape {shape}")
@@ -415,7 +414,6 @@ def _check_kinds(workers: Any) -> None:
 def _check_crowd_model(
     model: CrowdModel, parameters: Parameters, n_workers: int, n_classes: int, n_states: int
 ) -> None:
-    """Refuse workers and parameters that do not fit each other."""
     workers = model.workers
     if (workers.n_workers, workers.n_classes, workers.n_states) != (n_workers, n_classes, n_states):
         raise ValueError("its worker model does not fit its workers")

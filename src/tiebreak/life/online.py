@@ -72,7 +72,6 @@ class StreamCounts(NamedTuple):
     of_states: Floats  # (n_states,)
 
     def plus(self, other: StreamCounts) -> StreamCounts:
-        """Return the sum of both."""
         return StreamCounts(self.of_workers + other.of_workers, self.of_states + other.of_states)
 
     def padded(self, *more: int) -> StreamCounts:
@@ -478,7 +477,6 @@ class Stream:
         return self.restart(Stopping(model.tol, model.max_iter, accelerate=True))
 
     def visit_all(self, stopping: Stopping = VISIT) -> list[Label]:
-        """Fit all open tasks together; return labels that changed."""
         return self._report_changed(self.fit(self._everyone(), stopping))
 
     def ask(self, task: Hashable) -> Label | None:
@@ -490,7 +488,6 @@ class Stream:
         return self._report(fitted, np.flatnonzero(fitted.slots == slot))[0]
 
     def report_all(self) -> list[Label]:
-        """Return the labels of all open tasks."""
         fitted = self.fit(self._everyone())
         return self._report(fitted, np.arange(len(fitted.slots)))
 
@@ -502,7 +499,6 @@ class Stream:
         return n * (1.0 + min(max(LEAST_GROWTH, (n / SMALL) ** 2), MOST_GROWTH))
 
     def _revisit(self, n_responses: int, stopping: Stopping) -> list[Label]:
-        """Visit tasks again, in turn, so many responses in all."""
         n_tasks = len(self.tasks)
         first = self._oldest % n_tasks
         turn = (first + np.arange(min(n_responses, n_tasks))) % n_tasks
@@ -556,7 +552,6 @@ class Stream:
         return StreamCounts(counts.reshape(n_workers, len(self.classes), q.shape[1]), totals)
 
     def _lay_out(self, rows: SortedRows, n_workers: int) -> ByTask:
-        """Lay out responses in codes of so many workers."""
         role = np.full(len(rows.start) - 1, FREE, dtype=np.int8)
         n_codes = n_workers * len(self.classes)
         n_states = self.crowd_model.workers.n_states
@@ -647,7 +642,6 @@ class Stream:
         }
 
     def restore(self, notes: Mapping[str, Any]) -> None:
-        """Take what `notes` returned."""
         self.n_batches = int(notes.get("n_batches", 0))
         self.n_seen = int(notes.get("n_seen", 0))
         self._oldest = int(notes.get("oldest", 0))

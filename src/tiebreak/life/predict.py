@@ -56,7 +56,6 @@ class PointShares(ClassPrior):
     """Class shares as they are, of which some may be 0."""
 
     def expected_log_of_class(self, parameters: Floats) -> Floats:
-        """Return the logs of the shares."""
         with np.errstate(divide="ignore"):
             return np.maximum(np.log(self.of_class), IMPOSSIBLE)
 
@@ -71,16 +70,13 @@ class KnownWorkers(Workers):
 
     @property
     def n_classes(self) -> int:
-        """How many labels a worker may give."""
         return self.labels
 
     @property
     def n_states(self) -> int:
-        """How many states a task may be in."""
         return int(self.table.shape[1])
 
     def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
-        """Return the table."""
         return self.table
 
 

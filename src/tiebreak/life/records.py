@@ -67,7 +67,6 @@ HOMES = {  # of records that few models hold: loaded when one is met
 
 
 def record_named(name: str) -> type[Any]:
-    """Return the class of a record by its name."""
     if name in HOMES:
         found: type[Any] = getattr(importlib.import_module(HOMES[name]), name)
         return found

@@ -53,7 +53,6 @@ class Carried(NamedTuple):
 
 
 def require_keep(keep: str) -> None:
-    """Refuse a word that says nothing of what to keep."""
     require_word("keep", keep, KEEPS)
 
 

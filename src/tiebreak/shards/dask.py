@@ -158,7 +158,6 @@ class DaskExecutor:
             load = self._by_load()
 
     def _by_load(self) -> list[tuple[int, str]]:
-        """Return how many items each worker has, and its address, fewest first."""
         count = Counter(self._home.values())
         return sorted((count[address], address) for address in self._seen)
 

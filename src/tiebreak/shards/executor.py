@@ -83,5 +83,4 @@ def offer_threads(n_threads: int) -> None:
 
 
 def own_threads() -> int:
-    """Return how many threads a kernel may use."""
     return _OFFERED[0] if _OFFERED else default_threads()

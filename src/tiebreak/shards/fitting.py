@@ -252,7 +252,6 @@ def predict(
 
 
 def predict_shard(one: Look, model: Estimator, folder: str, probabilities: bool) -> int:
-    """Label the tasks of one shard; return how many there are."""
     with naming(one):
         labels = model.predict(read_packed(one.path, is_checked=True))
         file = Path(folder) / f"labels-{one.shard.number:05d}.parquet"
@@ -283,7 +282,6 @@ def _refuse_unable(estimator: Estimator, links: Any, start: Any) -> None:
 
 
 def _n_states(model: Estimator, crowd: JoinedCrowd) -> int:
-    """Return how many states a task may be in."""
     workers = named(getattr(model, "worker_model", "confusion"))
     return len(crowd.classes) * getattr(workers, "n_subtypes", 1)
 
@@ -359,7 +357,6 @@ def _fingerprint(looks: list[Look], model: Estimator, **given: Any) -> dict[str,
 
 
 def _digest(value: Any) -> int:
-    """Return a checksum of options, columns, tables."""
     if isinstance(value, np.ndarray):
         return zlib.crc32(np.ascontiguousarray(value).tobytes(), value.ndim)
     if isinstance(value, dict):

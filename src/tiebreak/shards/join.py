@@ -41,12 +41,10 @@ class JoinedCrowd(NamedTuple):
 
     @property
     def n_tasks(self) -> int:
-        """How many tasks there are."""
         return sum(one.n_tasks for one in self.looks)
 
     @property
     def n_responses(self) -> int:
-        """How many responses there are."""
         return sum(one.n_responses for one in self.looks)
 
     def empty(self) -> Responses:

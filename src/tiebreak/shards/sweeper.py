@@ -152,7 +152,6 @@ class ShardSweeper(HostSweeper):
         shards.state = shards.start
 
     def sweep(self, logs: Logs) -> Swept:
-        """Sweep the shards, then the driver's own tasks."""
         others = self.shards.sweep(logs)
         return _plus(others, super().sweep(logs)) if len(self.q()) else others
 
@@ -164,19 +163,15 @@ class ShardSweeper(HostSweeper):
         return _plus(self.shards.sums(), Swept(counts, totals, 0.0, 0.0))[:2]
 
     def entropy(self) -> float:
-        """Return Σ H(q) over all free tasks."""
         return self.shards.sums().entropy + super().entropy()
 
     def remote(self) -> State:
-        """Return the state of the shards, from which another sweeper may go on."""
         return self.shards.state
 
     def go_to(self, remote: State) -> None:
-        """Go on from a state."""
         self.shards.state = remote
 
     def watch(self, bound: float) -> None:
-        """Take note of the bound, to tell it."""
         self.shards.bound = bound
 
 
@@ -201,7 +196,6 @@ class ShardBackend:
     def open(
         self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
     ) -> Sweeper:
-        """Open a sweeper on the driver's own tasks and on all shards."""
         return ShardSweeper(self._shards, self._inner, tasks, q, n_threads, copies)
 
     def __getattr__(self, name: str) -> Any:

@@ -128,7 +128,6 @@ class Part:
         return split_into_subtypes(shares, shares, self.n_subtypes)
 
     def go_to(self, state: State) -> None:
-        """Let q be what it was in a state."""
         if state.tables is not None and self.at != state.number:
             self.sweep(state)
         elif self.at not in (state.number, LOADED):
@@ -143,7 +142,6 @@ class Part:
         return log_prior, np.ascontiguousarray(by_worker).reshape(-1, table.shape[1])
 
     def sweep(self, state: State) -> ShardSums:
-        """Sweep into a state."""
         self.at = NOWHERE
         swept = self.sweeper.sweep(self.own(state.tables))
         self.at = state.number
@@ -209,7 +207,6 @@ class _Held:
         self.lock = Lock()
 
     def part(self, one: Look, state: State) -> Part:
-        """Return a shard whose q is in a state."""
         number = one.shard.number
         if number not in self.parts:
             self.parts[number] = Part(one, self.plan)
@@ -260,7 +257,6 @@ def write(
 
 
 def forget(plan: str) -> None:
-    """Let go of the shards of a fit."""
     _HELD.pop(plan, None)
 
 

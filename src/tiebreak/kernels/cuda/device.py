@@ -64,7 +64,6 @@ def is_available() -> bool:
 
 
 def name() -> str:
-    """Return what the device is called."""
     cp = cupy()
     properties = cp.cuda.runtime.getDeviceProperties(cp.cuda.Device().id)
     return str(properties["name"].decode())
@@ -85,7 +84,6 @@ def memory_limit() -> int:
 
 @functools.cache
 def source() -> str:
-    """Return the CUDA source."""
     return (resources.files(__package__) / "sweep.cu").read_text("utf-8")
 
 

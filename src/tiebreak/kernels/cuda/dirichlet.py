@@ -35,12 +35,10 @@ class CudaDirichletStep:
         self._log_beta0 = of_prior + float(_log_beta(alpha0, axis=0))
 
     def begin(self, alpha: Floats, beta: Floats) -> tuple[Any, ...]:
-        """Put parameters onto the device."""
         cp = device.cupy()
         return cp.asarray(alpha), cp.ascontiguousarray(cp.asarray(beta))
 
     def end(self, parameters: tuple[Any, ...]) -> tuple[Floats, ...]:
-        """Fetch parameters from the device."""
         return tuple(np.asarray(each.get()) for each in parameters)
 
     def __call__(self, parameters: tuple[Any, ...]) -> tuple[tuple[Any, ...], float, float]:

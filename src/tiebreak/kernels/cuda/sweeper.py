@@ -51,7 +51,6 @@ class CudaSweeper(Sweeper):
         self.n_counted = self.count_ones((FREE_SPAN, KNOWN_SPAN))
 
     def sweep(self, logs: Logs) -> Swept:
-        """Update the free tasks, and return what they and the known ones say."""
         self.set_logs(logs)
         self.run()
         return self.fetch(self.n_counted)
@@ -84,7 +83,6 @@ class CudaSweeper(Sweeper):
         self._pass_segments(span, COUNT)
 
     def tally(self, chosen: Mask | None = None) -> tuple[Floats, Floats]:
-        """Return Σ q by code and over tasks, of the chosen tasks; None: of all."""
         with device.says_what_did_not_fit():
             return self._tally(chosen)
 
@@ -132,7 +130,6 @@ class CudaSweeper(Sweeper):
         return self._here
 
     def close(self) -> None:
-        """Give the device's memory back."""
         pool = device.cupy().get_default_memory_pool()
         del self.crowd, self.q_there, self.scores, self._both, self.sums, self.counts, self._partial
         pool.free_all_blocks()
@@ -144,7 +141,6 @@ class CudaSweeper(Sweeper):
     # -- what lies on the device -----------------------------------------------------------------
 
     def put(self, q: Floats) -> None:
-        """Let q start here."""
         crowd = self.crowd
         given = device.upload(q)
         put = device.kernel("put", crowd.n_states, crowd.slices.bits)

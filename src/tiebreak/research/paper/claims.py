@@ -120,7 +120,6 @@ class Finding(NamedTuple):
 
 
 def everywhere(_name: str, _measured: Measured) -> bool:
-    """Concern every dataset."""
     return True
 
 
@@ -149,7 +148,6 @@ class Verdict(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Return the verdict as a word."""
         return WORDS[self.holds] if self.findings else "not run"
 
 
@@ -184,7 +182,6 @@ def gain(measured: Measured, ours: str, theirs: str) -> Estimate:
 
 
 def _ahead(ours: str, *theirs: str) -> Callable[[Measured], Compared]:
-    """Compare one method with each of some others."""
     return lambda measured: [(_minus(ours, each), gain(measured, ours, each)) for each in theirs]
 
 
@@ -329,7 +326,6 @@ def _finding_row(verdict: Verdict, finding: Finding) -> tuple[str, ...]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of Markdown."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join(lines)

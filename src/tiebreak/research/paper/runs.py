@@ -71,7 +71,6 @@ METHODS: dict[str, Method] = {
 
 
 def methods_on(dataset: str) -> dict[str, Method]:
-    """Return the methods that are run on a dataset."""
     return {
         name: method
         for name, method in METHODS.items()
@@ -123,7 +122,6 @@ def fingerprint(dataset: Any) -> str:
 
 
 def prior_of(name: str) -> str:
-    """Return the prior on confusions that the paper gives a dataset."""
     return "uniform" if name in UNIFORM_PRIOR else "diagonal"
 
 
@@ -322,7 +320,6 @@ class Measured(NamedTuple):
     figures: dict[str, dict[str, Floats]]
 
     def has(self, *methods: str) -> bool:
-        """Tell whether these methods were run."""
         return all(method in self.figures for method in methods)
 
     def of(self, method: str, figure: str = "macro_f") -> Floats:
@@ -347,14 +344,12 @@ class Results(NamedTuple):
     datasets: dict[str, Measured]
 
     def write(self, path: Path) -> None:
-        """Write one JSON file."""
         measured = {name: each._asdict() for name, each in self.datasets.items()}
         whole = {"about": self.about, "datasets": measured}
         path.write_text(json.dumps(whole, default=_plain, separators=(",", ":")) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Results:
-        """Read what `write` wrote."""
         try:
             whole = json.loads(path.read_text(encoding="utf-8"))
             found = {name: _measured(each) for name, each in whole["datasets"].items()}

@@ -32,7 +32,6 @@ class Deviations(NamedTuple):
 
     @classmethod
     def unknown(cls, crowd: Assumptions) -> Deviations:
-        """Promise nothing."""
         shape = crowd.confusion.shape
         return cls(*(np.full(size, np.inf) for size in (shape[1], shape, shape[:2])))
 
@@ -46,12 +45,10 @@ class LabelErrors(NamedTuple):
 
     @classmethod
     def same(cls, error: float) -> LabelErrors:
-        """Give every task the same error."""
         return cls(error, error, 0.0)
 
     @property
     def mean(self) -> float:
-        """The average over all tasks."""
         return self.linked_share * self.linked + (1 - self.linked_share) * self.unlinked
 
 
