@@ -15,9 +15,7 @@ from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
-from tiebreak.kernels import reference
-from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Backend, Floats, reference
 from tiebreak.links.graph import LinkCodes
 
 GOLDEN = json.loads(Path(__file__).with_name("inference.json").read_text())

@@ -16,10 +16,9 @@ import pytest
 
 import tiebreak as tb
 from tiebreak.data import Ids, Responses
-from tiebreak.kernels import reference
+from tiebreak.kernels import AWAY, FREE, KNOWN, ByTask, lay_out, reference
 from tiebreak.kernels.cuda import device, plan
 from tiebreak.kernels.cuda.sweeper import CudaSweeper
-from tiebreak.kernels.layout import AWAY, FREE, KNOWN, ByTask, lay_out
 from tiebreak.tables.array_folder import write_packed
 
 pytestmark = pytest.mark.skipif(not device.is_available(), reason="no CUDA device")

@@ -11,8 +11,7 @@ import tiebreak as tb
 from tiebreak.data import GoldCodes
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Evidence
-from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels import Codes, Floats, softmax
 
 N_KNOWN = 60
 RESPONSES = 90.0

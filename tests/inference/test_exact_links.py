@@ -17,8 +17,7 @@ import tiebreak as tb
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.tasks.coupling.link_errors import LearntErrors
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links
-from tiebreak.kernels import compiled, reference
-from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels import Floats, Mask, compiled, reference
 from tiebreak.links.graph import LinkCodes, imply
 
 

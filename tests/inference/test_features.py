@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 import tiebreak as tb
 from tiebreak.errors import OptionError, TiebreakError
-from tiebreak.life.online import Stream
+from tiebreak.life import Stream
 from tiebreak.tables import Features, read_features
 
 N, N_NEW, K = 300, 60, 3

@@ -18,9 +18,7 @@ from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import OwnRows, mean_field
 from tiebreak.inference.tasks.mean_field import MeanField, with_mean_field
-from tiebreak.kernels import compiled, reference
-from tiebreak.kernels.arrays import majority, softmax
-from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.kernels import Floats, Offsets, compiled, majority, reference, softmax
 from tiebreak.links import graph as link_graph
 from tiebreak.links.graph import LinkCodes
 

@@ -14,8 +14,7 @@ from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import CrowdFacts, crowd_model
-from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats, reference
 
 
 def from_the_prior(n_classes: int, votes: int, seed: int) -> tb.simulate.Crowd:

@@ -19,8 +19,7 @@ from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.workers import MODELS
-from tiebreak.kernels import reference
-from tiebreak.kernels.arrays import by_class
+from tiebreak.kernels import by_class, reference
 
 TOLERANCE = 1e-9
 N_SHORT = 3  # random crowds for each estimator and situation

@@ -25,7 +25,7 @@ from tiebreak.inference.tasks import mean_field
 from tiebreak.inference.tasks.coupling import starts
 from tiebreak.inference.tasks.coupling.linked import with_links
 from tiebreak.inference.tasks.coupling.starts import LinkedGroups
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 from tiebreak.links.graph import LinkCodes, components, imply
 
 Rows = list[tuple[str, str, str]]

@@ -21,8 +21,7 @@ from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.inference.workers.confusion import FixedRows
 from tiebreak.inference.workers.one_class import rows_to_fix
-from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Mask
+from tiebreak.kernels import Mask, reference
 
 
 def rules(n_tasks: int = 600, seed: int = 0, right: float = 0.85) -> tuple[Responses, tb.Gold]:

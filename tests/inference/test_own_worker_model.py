@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 import tiebreak as tb
 from tiebreak.cli.app import app
 from tiebreak.inference import workers
-from tiebreak.kernels.layout import Floats
-from tiebreak.life.online import Stream
+from tiebreak.kernels import Floats
+from tiebreak.life import Stream
 
 
 @dataclass(frozen=True, eq=False)

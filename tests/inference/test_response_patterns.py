@@ -23,9 +23,7 @@ from tiebreak.inference.door import Rows
 from tiebreak.inference.door import lay_out as lay_out_responses
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
-from tiebreak.kernels import compiled, reference
-from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import ByTask
+from tiebreak.kernels import Backend, ByTask, compiled, reference
 
 CLOSE = 1e-9
 

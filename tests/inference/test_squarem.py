@@ -22,7 +22,7 @@ from tiebreak.inference import climb as climbing
 from tiebreak.inference.climb import FitState, Problem, Stopping, Sums, climb
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import Parameters
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 
 LIMIT, RATE = 3.0, 0.9
 FOUR = ("web", "trec", "product", "music_genre")

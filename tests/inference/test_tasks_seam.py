@@ -36,8 +36,7 @@ from tiebreak.inference.tasks import (
 from tiebreak.inference.tasks.coupling.linked import Joint, Linked, decode_jointly, with_links
 from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.inference.workers import MODELS, ConfusionMatrices, CrowdFacts, crowd_model
-from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.kernels import Floats, Mask, compiled, layout, reference
 from tiebreak.links.graph import LinkCodes, imply, violated
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])

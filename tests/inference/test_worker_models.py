@@ -18,8 +18,7 @@ from tiebreak.inference.door import lay_out
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
 from tiebreak.inference.workers.kinds import Kinds
-from tiebreak.kernels import reference
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats, reference
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 

@@ -16,7 +16,7 @@ from refusals import noted, refused
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, InputNote, LinkError, NotFittedError, OptionError
-from tiebreak.life.update import join_responses
+from tiebreak.life import join_responses
 from tiebreak.options import ExactLinkOptions
 
 TIGHT: dict[str, Any] = {"tol": 1e-10, "max_iter": 5000}

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiebreak.kernels import arrays
-from tiebreak.kernels.arrays import count_codes, majority, softmax
-from tiebreak.kernels.layout import lay_out
+from tiebreak.kernels import arrays, count_codes, lay_out, majority, softmax
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 500])

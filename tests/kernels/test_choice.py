@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tiebreak.kernels import compiled, contract, reference
-from tiebreak.kernels.contract import CUDA_ROWS, choose_backend
+from tiebreak.kernels import CUDA_ROWS, choose_backend, compiled, contract, reference
 
 
 def test_every_machine_chooses_the_same_kernels_where_no_device_may(

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tiebreak.kernels import compiled
-from tiebreak.kernels.layout import lay_out
+from tiebreak.kernels import compiled, lay_out
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 60.0, 300.0, 2_000.0])

@@ -13,9 +13,18 @@ import numpy as np
 import pytest
 from kernels.test_tasks import assert_same, some_crowd
 
-from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.layout import AWAY, FREE, KNOWN, ByTask, Floats, Mask
-from tiebreak.kernels.sweeper import Logs
+from tiebreak.kernels import (
+    AWAY,
+    FREE,
+    KNOWN,
+    ByTask,
+    Floats,
+    Logs,
+    Mask,
+    compiled,
+    layout,
+    reference,
+)
 
 BACKENDS = {"numpy": reference, "numba": compiled}
 

@@ -10,8 +10,7 @@ import pytest
 
 from tiebreak import kernels, simulate
 from tiebreak.inference.door import lay_out
-from tiebreak.kernels import compiled, layout, reference
-from tiebreak.kernels.arrays import likeliest
+from tiebreak.kernels import compiled, layout, likeliest, reference
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Roles
 from tiebreak.kernels.numba_sweep import sweep_for
 

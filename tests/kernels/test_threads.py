@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiebreak.inference import dirichlet
-from tiebreak.kernels.arrays import for_each
+from tiebreak.kernels import for_each
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])

@@ -9,7 +9,7 @@ import numpy as np
 from tiebreak.inference import dirichlet
 from tiebreak.inference.climb import Problem, Sweeps
 from tiebreak.inference.tasks import Parameters
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 
 
 class BoundTerms(NamedTuple):

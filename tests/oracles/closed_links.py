@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.kernels import Floats, Offsets
 from tiebreak.links.graph import Closure, pair_keys
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.data import Responses
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 
 
 def objective(

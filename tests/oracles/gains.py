@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 
 
 def entropy_gain(q: Floats, other: Floats, error: float = 0.0) -> Floats:

@@ -13,8 +13,7 @@ from tiebreak.inference.dirichlet import POINT, ClassPrior
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.workers import ConfusionMatrices
-from tiebreak.kernels import reference
-from tiebreak.kernels.contract import Backend
+from tiebreak.kernels import Backend, reference
 from tiebreak.links.graph import LinkCodes
 
 

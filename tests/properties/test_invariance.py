@@ -18,8 +18,7 @@ from tiebreak.inference.climb import FitState, climb
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks.mean_field import with_mean_field
-from tiebreak.kernels import compiled, reference
-from tiebreak.kernels.arrays import softmax
+from tiebreak.kernels import compiled, reference, softmax
 from tiebreak.links.graph import imply
 
 METHODS = st.sampled_from(["mv", "ds", "vb", "gold"])

@@ -8,7 +8,7 @@ import numpy as np
 
 from tiebreak.data.ids import Ids
 from tiebreak.data.pairs import PairVerdicts
-from tiebreak.kernels.layout import Codes, Floats
+from tiebreak.kernels import Codes, Floats
 
 PLAIN: dict[str, Any] = {"judges": False, "prompts": False, "position": False}
 

@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 
 import tiebreak as tb
 from tiebreak.data.pairs import TIE, PairVerdicts
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 from tiebreak.ranking import BradleyTerry
 from tiebreak.ranking.model import Davidson, Fit, Parts
 

@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 import tiebreak as tb
 from tiebreak.inference import workers
-from tiebreak.kernels.layout import Floats
-from tiebreak.life.online import Stream
+from tiebreak.kernels import Floats
+from tiebreak.life import Stream
 
 CROWD = tb.simulate.crowd(200, 8, scale=5, responses_per_task=4, random_state=0)
 JURY = tb.simulate.crowd(200, 4, scale=5, responses_per_task=4, random_state=1)

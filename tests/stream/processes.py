@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tiebreak as tb
-from tiebreak.life.events import Journal, Service, Settings
+from tiebreak.life import Journal, Service, Settings
 
 EVERY = 20
 SETTINGS = Settings(every=EVERY, save_every=60)

@@ -16,7 +16,7 @@ from kept.crowds import crowd, shuffled
 from refusals import refused
 
 import tiebreak as tb
-from tiebreak.life.events import Journal, Service, Settings, StreamEvent, read_event
+from tiebreak.life import Journal, Service, Settings, StreamEvent, read_event
 
 pytest.importorskip("fcntl", reason="needs fork, signals and locks")
 

@@ -9,7 +9,7 @@ import pytest
 from research.theory.crowds import draw
 from scipy.stats import binom
 
-from tiebreak.kernels.layout import Floats
+from tiebreak.kernels import Floats
 from tiebreak.research.theory import Assumptions, with_responses_per_task
 from tiebreak.research.theory.rules import Plain, plain, sharp
 

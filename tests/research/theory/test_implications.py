@@ -13,7 +13,7 @@ import pytest
 from oracles import dense_vb
 from research.theory.crowds import Drawn, draw, draw_exact, draw_posterior
 
-from tiebreak.kernels.layout import Floats, Offsets
+from tiebreak.kernels import Floats, Offsets
 from tiebreak.research.theory import Assumptions, link_support
 from tiebreak.research.theory.rules import (
     Deviations,
