@@ -39,17 +39,7 @@ import numpy as np
 
 from tiebreak.kernels.arrays import for_each
 from tiebreak.kernels.compile import fused_kernel, kernel, summing_kernel
-from tiebreak.kernels.layout import (
-    AWAY,
-    FREE,
-    KNOWN,
-    ByTask,
-    Floats,
-    Mask,
-    Offsets,
-    Roles,
-    Swept,
-)
+from tiebreak.kernels.layout import AWAY, FREE, KNOWN, ByTask, Floats, Mask, Offsets, Roles, Swept
 
 __all__ = ["scaled_probabilities", "score_tasks", "sweep_tasks", "tally"]
 

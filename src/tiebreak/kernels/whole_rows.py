@@ -133,10 +133,7 @@ def _places(context: Any, builder: Any, kinds: Any, args: Any, sizes: list[int])
     of = kinds[0]
     address = _address(context, builder, kinds, args)
     if of.layout != "F":
-        starts = np.cumsum([0, *sizes[:-1]]).tolist()
-        at = [builder.gep(address, [INDEX(start)]) for start in starts]
-        vectors = [ir.VectorType(DOUBLE, size).as_pointer() for size in sizes]
-        return [builder.bitcast(one, kind) for one, kind in zip(at, vectors, strict=True)]
+        return _vectors_at(builder, address, sizes)
     array = make_array(of)(context, builder, args[0])
     step = builder.sdiv(cgutils.unpack_tuple(builder, array.strides)[1], BITS(DOUBLE_BYTES))
     return [builder.gep(address, [builder.mul(step, BITS(k))]) for k in range(sum(sizes))]

@@ -41,13 +41,12 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import likeliest, softmax
 from tiebreak.kernels.contract import Backend, choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Offsets
-from tiebreak.life.predict import link_odds
+from tiebreak.life.predict import decoding_of, weighed
 from tiebreak.life.update import Carried, SortedRows, batches_of, merge, refuse_counts
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
 from tiebreak.links.graph import Implications, LinkCodes
-from tiebreak.options import ExactLinkOptions
 
 VISIT = Stopping(1e-3, 4, accelerate=False)  # of a batch: what is left, revisits do
 REVISITED = 2.0  # so many old responses are visited again for each new one
@@ -376,17 +375,8 @@ class Stream:
         if self.links is None or not len(inside):
             return None
         chosen = self.links.select(inside + self._n_settled)
-        odds = link_odds(self.template, chosen)
-        weight = np.where(np.isinf(odds), np.nan, np.abs(odds))
         left, right = np.searchsorted(slots, self._ends[:, inside]).astype(np.int32)
-        found = link_graph.distinct(
-            left, right, odds > 0.0, None if np.isnan(weight).all() else weight, None
-        )
-        if found.weight is not None:
-            found = found.keep(found.weight != 0.0)  # where what two links say cancels
-        if chosen.duplicate is None:
-            return found
-        return found._replace(duplicate=chosen.duplicate[found.row] & found.must)
+        return weighed(self.template, chosen, left, right)
 
     def _gold_among(self, slots: Codes) -> GoldCodes | None:
         label = self.tasks.state["known"][slots]
@@ -475,9 +465,6 @@ class Stream:
         self._is_behind = False
         model = self.template
         return self.restart(Stopping(model.tol, model.max_iter, accelerate=True))
-
-    def visit_all(self, stopping: Stopping = VISIT) -> list[Label]:
-        return self._report_changed(self.fit(self._everyone(), stopping))
 
     def ask(self, task: Hashable) -> Label | None:
         """Return the label of a task as it is now; None where it is not open."""
@@ -612,7 +599,7 @@ class Stream:
         """Fit from q with what is known of these tasks, and score, as the stages of a fit do."""
         implied = self._implied_among(slots)
         known = Known.of(self._gold_among(slots))
-        links = ExactLinkOptions(decode=getattr(self.template.link_options, "decode", None))
+        links = decoding_of(self.template)
         options = FitOptions(stopping, links=links)
         begin = Start(FitState(q), is_cold=False, is_warm=True)
         if implied is None:

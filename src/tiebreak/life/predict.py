@@ -15,6 +15,7 @@ import numpy as np
 
 from tiebreak import tables
 from tiebreak.data import Responses
+from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import MISSING, Ids, encode
 from tiebreak.data.labels import Labels
 from tiebreak.errors import NotFittedError, OptionError, note
@@ -28,18 +29,18 @@ from tiebreak.inference.stages import Scored, constrain, joint_labels
 from tiebreak.inference.tasks import Independent, Parameters, with_log_prior
 from tiebreak.inference.tasks.classifier import raised
 from tiebreak.inference.tasks.coupling.link_errors import ErrorRate
-from tiebreak.inference.tasks.coupling.linked import Linked, with_links, with_odds
+from tiebreak.inference.tasks.coupling.linked import Linked, with_links
 from tiebreak.inference.workers import CrowdModel, Workers
 from tiebreak.inference.workers.base import NEW
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads, likeliest, majority, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, total_weights
-from tiebreak.kernels.sweeper import Logs
 from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.links import Constraints, Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
+from tiebreak.links.graph import LinkCodes
 from tiebreak.options import ExactLinkOptions, MeanFieldOptions
 from tiebreak.tables.table import like
 
@@ -95,23 +96,6 @@ class Knowledge(NamedTuple):
         backend, n_threads = _where_it_runs(model)
         kernels = choose_backend(backend, len(tasks.code))
         return Problem(tasks, Independent(self.states), self.workers, kernels, n_threads)
-
-    def tables_for(self, worker: Codes, label: Codes) -> Logs:
-        """Return the logs of class prior and table for other workers and classes, by their codes.
-
-        Workers of code −1, whom the model has not seen, count as its prior says; such classes as
-        the least likely of those it knows. States are classes.
-        """
-        n_known = self.workers.n_states
-        table = self.workers.table.reshape(-1, n_known, n_known)
-        log_prior = self.states.expected_log(self.alpha)
-        seen = np.flatnonzero(label != MISSING)
-        prior = np.full(len(label), log_prior.min())
-        prior[seen] = log_prior[label[seen]]
-        mine = np.full((len(worker), len(label), len(label)), table.min())
-        known = table[worker][:, label[seen]][:, :, label[seen]]
-        mine[np.ix_(np.arange(len(worker)), seen, seen)] = known
-        return prior, mine.reshape(-1, len(label))
 
 
 def predict(
@@ -192,15 +176,8 @@ def _constrained(model: Estimator, labels: Labels, table: Constraints) -> Labels
     q = np.concatenate([labels.probabilities, said[old]])
     n = len(labels)
     tasks = labels.tasks.merge(model.tasks_.take(old))
-    gold = None
-    if model.gold_ is not None and len(old):
-        gold = model.gold_.on(model.tasks_, model.classes_).among(old.astype(np.int32))
-        gold = gold._replace(task=(gold.task + n).astype(np.int32))
-    start, code = np.zeros(len(tasks) + 1, np.int64), np.empty(0, np.int32)
-    is_ordered = model.responses_.is_class_ordered
-    crowd = Responses(
-        start, code, tasks, model.workers_, model.classes_, is_class_ordered=is_ordered
-    )
+    gold = _gold_of(model, old, n)
+    crowd = model.responses_.on_tasks(NO_TASKS).with_tasks(tasks)
     crowd = with_constrained_tasks(crowd, table)
     more = np.tile(np.asarray(model.class_prior_), (crowd.n_tasks - len(q), 1))
     q = np.concatenate([q, more])
@@ -211,6 +188,14 @@ def _constrained(model: Estimator, labels: Labels, table: Constraints) -> Labels
     return Labels.from_probabilities(
         labels.tasks, model.classes_, scored.q[:n], label=scored.label[:n], frame=labels.frame
     )
+
+
+def _gold_of(model: Estimator, old: Codes, n_new: int) -> GoldCodes | None:
+    """Return the gold of old tasks, which come after so many new ones."""
+    if model.gold_ is None or not len(old):
+        return None
+    known = model.gold_.on(model.tasks_, model.classes_).among(old.astype(np.int32))
+    return known._replace(task=(known.task + n_new).astype(np.int32))
 
 
 def ready_to_send(model: Estimator) -> Estimator:
@@ -414,7 +399,7 @@ def _label_linked(
     if log_prior is not None:
         of_old = raised(np.log(model.classifier_probabilities_[old]), model.classifier_weight_)
         problem = with_log_prior(problem, np.concatenate([log_prior, of_old]))
-    options = _link_options(model)
+    options = decoding_of(model)
     problem = _with_links(model, problem, options, crowd.tasks, old, pairs)
     tasks = problem.tasks
     assert isinstance(tasks, Linked)
@@ -480,46 +465,25 @@ def _with_old(model: Any, new: ByTask, old: Codes, *, has_rows: bool) -> ByTask:
     return layout.lay_out(start, code, role, new.n_codes, n_states, weight)
 
 
-def _link_options(model: Any) -> ExactLinkOptions:
-    """Return how links are inferred: exactly. Those of mean field count by their strength."""
-    options = model.link_options or ExactLinkOptions()
-    if not isinstance(options, MeanFieldOptions):
-        return options
-    strength = model.link_strength_
-    if not strength:
-        return ExactLinkOptions()
-    return ExactLinkOptions(error=float(1.0 / (1.0 + np.exp(strength))))
-
-
 def _with_links(
-    model: Any, problem: Problem, options: ExactLinkOptions, new: Ids, old: Codes, links: Links
+    model: Any, problem: Problem, options: ExactLinkOptions, new: Ids, old: Codes, pairs: Links
 ) -> Problem:
     """Tie new tasks and, after them, old ones, whose gold comes along."""
     tasks = new.merge(model.tasks_.take(old))
-    codes = links.on(tasks)
-    gold = None
-    if model.gold_ is not None and len(old):
-        known = model.gold_.on(model.tasks_, model.classes_).among(old)
-        gold = known._replace(task=(known.task + len(new)).astype(np.int32))
-    firm = np.zeros(codes.n_links, dtype=bool) if options.is_soft else codes.is_hard
-    implied = link_graph.imply(codes, problem.n_classes, firm=firm, gold=gold)
+    codes = pairs.on(tasks)
+    gold = _gold_of(model, old, len(new))
+    given = replace(pairs.select(codes.row), must=codes.must, weight=codes.weight)
+    found = weighed(model, given, codes.left, codes.right)
+    found = found._replace(row=codes.row[found.row])
+    implied = link_graph.imply(found, problem.n_classes, firm=found.is_hard, gold=gold)
     implied = check(
         implied,
         tasks,
         classes=model.classes_,
-        links=links,
+        links=pairs,
         on_contradiction=model.on_contradiction,
     )
-    problem = with_links(problem, implied, options)
-    linked = problem.tasks
-    assert isinstance(linked, Linked)
-    if linked.errors is None:
-        return problem
-    odds = linked.log_odds
-    if getattr(model, "link_errors_", None):
-        soft = links.select(implied.given.row[~linked.hard])
-        odds = link_odds(model, replace(soft, weight=None))
-    return with_odds(problem, odds)
+    return with_links(problem, implied, options)
 
 
 def _scores(model: Any, problem: Problem, alpha: Floats, old: Codes) -> tuple[Floats, Floats]:
@@ -542,7 +506,26 @@ def _scores(model: Any, problem: Problem, alpha: Floats, old: Codes) -> tuple[Fl
     return scores, scale
 
 
-def link_odds(model: Any, links: Links) -> Floats:
+def decoding_of(model: Any) -> ExactLinkOptions:
+    """Return how linked tasks get labels: links have weights, whatever the model's options are."""
+    return ExactLinkOptions(decode=getattr(model.link_options, "decode", None))
+
+
+def weighed(model: Any, links: Links, left: Codes, right: Codes) -> LinkCodes:
+    """Return links between these tasks as a model takes them: a weight each, unless they hold."""
+    odds = _link_odds(model, links)
+    weight = np.where(np.isinf(odds), np.nan, np.abs(odds))
+    found = link_graph.distinct(
+        left, right, odds > 0.0, None if np.isnan(weight).all() else weight, None
+    )
+    if found.weight is not None:
+        found = found.keep(found.weight != 0.0)  # where what two links say cancels
+    if links.duplicate is None:
+        return found
+    return found._replace(duplicate=links.duplicate[found.row] & found.must)
+
+
+def _link_odds(model: Any, links: Links) -> Floats:
     """Return the log-odds that the tasks of each link agree; infinite where the link holds."""
     sign = np.where(links.must, 1.0, -1.0)
     options = model.link_options or ExactLinkOptions()
@@ -571,7 +554,4 @@ def _learnt_odds(model: Any, options: ExactLinkOptions, links: Links) -> Floats:
     of_same, of_different = by_source[who].T
     said_same = np.log1p(-of_same) - np.log(of_different)
     said_different = np.log(of_same) - np.log1p(-of_different)
-    odds = np.where(links.must, said_same, said_different)
-    if links.duplicate is not None:
-        odds = odds + np.where(links.duplicate, np.log(max(len(model.classes_) - 1, 1)), 0.0)
-    return np.asarray(odds)
+    return np.asarray(np.where(links.must, said_same, said_different))

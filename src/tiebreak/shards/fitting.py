@@ -15,34 +15,24 @@ import numpy as np
 
 from tiebreak import tables
 from tiebreak._version import __version__
-from tiebreak.arguments import (
-    FITTED,
-    FLAG,
-    FUNCTION,
-    MAPPING,
-    PATH,
-    TEXT,
-    checks,
-    having,
-    optional,
-)
+from tiebreak.arguments import FITTED, FLAG, FUNCTION, MAPPING, PATH, TEXT, checks, having, optional
 from tiebreak.data import ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.scale import read_scale
 from tiebreak.errors import OptionError, ResponseError
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import Estimator, require_fitted
+from tiebreak.estimators.base import Estimator
 from tiebreak.estimators.dawid_skene import DawidSkene
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference.door import Inputs, lay_out, memory_bytes, read_and_check_inputs
 from tiebreak.inference.stages import Fitted
 from tiebreak.inference.workers import SCALE, name_of, named
-from tiebreak.kernels.arrays import default_threads, softmax
+from tiebreak.kernels.arrays import default_threads, majority
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
-from tiebreak.life.predict import knowledge_of, ready_to_send
+from tiebreak.life.predict import ready_to_send
 from tiebreak.life.update import Carried, drop_tasks
 from tiebreak.options import AUTO, MeanFieldOptions
 from tiebreak.shards import units, write
@@ -195,21 +185,21 @@ def fit(
         inputs = model._read_inputs(responses, pairs, known)._replace(scale=scale)
     else:
         inputs = read_and_check_inputs(responses, None, known)
-    start_tables = None if start is None else _start_tables(start, crowd, model)
+    begin = None if start is None else ready_to_send(start)
     fingerprint = _fingerprint(
         looks,
         model,
         links=None if pairs is None else pairs.columns(),
         gold=None if known is None else known.to_dict(),
-        start=start_tables,
+        start=None if start is None else start.confusion_,
     )
     checkpoint = Checkpoint(work / "checkpoint", fingerprint, resume=resume)
-    plan = write_plan(crowd, model, work, is_on_disk=isinstance(engine, Serial))
-    shards = Shards(engine, crowd, plan, start_tables, checkpoint, progress)
+    plan = write_plan(crowd, model, begin, work, is_on_disk=isinstance(engine, Serial))
+    shards = Shards(engine, crowd, plan, checkpoint, progress)
     shards.n_tasks -= responses.n_tasks
     try:
         shards.load()
-        last = _fit_model(model, inputs._replace(remote=shards), shards, start_tables)
+        last = _fit_model(model, inputs._replace(remote=shards), shards, begin)
         wish = LabelWish(str(folder), probabilities, model.calibration_, last)
         ends = np.cumsum(n_named)[:-1]
         own = np.split(model.labels_.label, ends), np.split(model.probabilities_, ends)
@@ -312,18 +302,9 @@ def _require_memory(model: Estimator, crowd: JoinedCrowd, n_named: int, n_respon
         )
 
 
-def _start_tables(start: Any, crowd: JoinedCrowd, model: Estimator) -> Logs:
-    """Return the tables by which tasks start where a model would label them."""
-    require_fitted(start)
-    knowledge = knowledge_of(start)
-    is_split = _n_states(model, crowd) > len(crowd.classes)
-    if knowledge is None or is_split or knowledge.workers.n_states != len(start.classes_):
-        raise OptionError("shards-start")
-    workers = start.workers_.codes(crowd.workers)
-    return knowledge.tables_for(workers, start.classes_.codes(crowd.classes))
-
-
-def write_plan(crowd: JoinedCrowd, model: Any, work: Path, *, is_on_disk: bool) -> str:
+def write_plan(
+    crowd: JoinedCrowd, model: Any, start: Estimator | None, work: Path, *, is_on_disk: bool
+) -> str:
     """Write what processes must know to load a shard; return the name of the file."""
     plan = FitPlan(
         str(work),
@@ -337,6 +318,7 @@ def write_plan(crowd: JoinedCrowd, model: Any, work: Path, *, is_on_disk: bool) 
         crowd.n_tasks,
         crowd.n_responses,
         is_on_disk,
+        start,
     )
     file = work / f"plan-{secrets.token_hex(8)}"  # no worker takes it for that of an earlier run
     file.write_bytes(pickle.dumps(plan))
@@ -371,7 +353,7 @@ def _digest(value: Any) -> int:
 # -- the fit ---------------------------------------------------------------------------------------
 
 
-def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -> Logs | None:
+def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Estimator | None) -> Logs | None:
     """Fit an estimator; return the tables of its last beliefs, None: labels are those of q.
 
     It is the fit of one machine, of the driver's tasks, with sweepers that have shards beside them.
@@ -381,7 +363,7 @@ def _fit_model(model: Any, inputs: Inputs, shards: Shards, start: Logs | None) -
     n_responses = shards.crowd.n_responses if crowd.n_responses else 0
     kernels = choose_backend(model.backend, n_responses, n_linked, may_be_device=False)
     tasks = lay_out(crowd)
-    q = None if start is None else softmax(kernels.score_tasks(tasks, *start))
+    q = None if start is None else units.q_by(start, crowd, majority(tasks, crowd.n_classes))
     fitted: Fitted | None = None
     if isinstance(model, VariationalBayes):
         model.worker_model_ = SCALE if inputs.scale is not None else name_of(model.worker_model)

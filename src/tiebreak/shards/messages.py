@@ -64,8 +64,6 @@ MESSAGES: dict[str, Message] = {
     "shards-init": "Over shards q starts at the votes: init='majority'.",
     "shards-mean-field": "Mean-field links are fitted on one machine. Over shards links are exact: "
     "leave out link_options, or give tb.ExactLinkOptions(…).",
-    "shards-start": "Over shards a fit starts from a model of workers with one state a class: "
-    "VariationalBayes or DawidSkene, without subtypes.",
     "shards-too-large": _too_large,
     # the folder of labels
     "labels-into-file": "{path} is a file. Labels of shards go into a folder: name another.",

@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiebreak.inference.workers import AnswerCounts, one_class
 from tiebreak.kernels.contract import Backend, choose_backend
-from tiebreak.kernels.layout import ByTask, Floats, Mask, Offsets, Swept
-from tiebreak.kernels.sweeper import HostSweeper, Logs, Sweeper
+from tiebreak.kernels.layout import Floats, Mask, Offsets, Swept
+from tiebreak.kernels.sweeper import HostSweeper, Logs
 from tiebreak.shards import units
 from tiebreak.shards.executor import Executor
 from tiebreak.shards.join import JoinedCrowd
@@ -48,7 +49,6 @@ class Shards:
         executor: Executor,
         crowd: JoinedCrowd,
         plan: str,
-        start: Logs | None,
         checkpoint: Checkpoint | None,
         tell: Callable[[FitProgress], None] | None = None,
     ) -> None:
@@ -57,7 +57,7 @@ class Shards:
         self.plan = plan  # a file, in the folder of work
         self.checkpoint = checkpoint
         self.tell = tell
-        self.start = State(0, None if start is None else self._sent(start))
+        self.start = State(0, None)
         self.state = self.start
         self.n_sweeps = 0
         self.bound: float | None = None
@@ -91,7 +91,14 @@ class Shards:
     def backend(self, name: str, n_responses: int, n_linked: int) -> Backend:
         """Return a backend whose sweepers have shards beside them."""
         n_all = self.crowd.n_responses if n_responses else 0  # as on one machine
-        return ShardBackend(choose_backend(name, n_all, n_linked, may_be_device=False), self)
+        inner = choose_backend(name, n_all, n_linked, may_be_device=False)
+        own = {
+            "open": partial(ShardSweeper, self, inner),
+            "sweeps_here": False,
+            "n_remote_tasks": self.n_tasks,
+            "n_remote_responses": self.n_responses,
+        }
+        return SimpleNamespace(**vars(inner) | own)
 
     def sweep(self, tables: Logs) -> Swept:
         """Sweep all shards; return the sums. What a checkpoint holds is not done again."""
@@ -180,23 +187,3 @@ def _plus(others: Swept, here: Swept) -> Swept:
     more = len(here.counts) - len(others.counts)
     counts = np.concatenate([others.counts, np.zeros((more, others.counts.shape[1]))])
     return others._replace(counts=counts).plus(here)
-
-
-class ShardBackend:
-    """A backend whose sweepers have shards beside them; all else is done by the one it wraps."""
-
-    sweeps_here = False
-
-    def __init__(self, inner: Backend, shards: Shards) -> None:
-        self._inner = inner
-        self._shards = shards
-        self.n_remote_tasks = shards.n_tasks
-        self.n_remote_responses = shards.n_responses
-
-    def open(
-        self, tasks: ByTask, q: Floats, n_threads: int = 1, copies: Floats | None = None
-    ) -> Sweeper:
-        return ShardSweeper(self._shards, self._inner, tasks, q, n_threads, copies)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)

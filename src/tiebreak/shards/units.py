@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import secrets
+import warnings
 import weakref
 from pathlib import Path
 from threading import Lock
@@ -16,10 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.scale import Scale
-from tiebreak.errors import FileError
+from tiebreak.errors import FileError, InputNote
+from tiebreak.estimators.base import Estimator
 from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import split_into_subtypes
@@ -29,6 +32,7 @@ from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import AWAY, FREE, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
+from tiebreak.life.predict import label_crowd
 from tiebreak.shards.executor import own_threads
 from tiebreak.shards.join import in_classes, named_tasks
 from tiebreak.shards.sources import Look, naming
@@ -37,7 +41,7 @@ from tiebreak.tables.array_folder import new_mapped, read_packed
 
 LARGE_TABLE = 8 << 20  # bytes
 UNSURE = 0.9  # a label below it is counted as unsure
-LOADED = -1  # q is the shares of votes, and no request has come yet
+LOADED = -1  # q is where it starts, and no request has come yet
 NOWHERE = -2  # a sweep was begun and not ended
 
 
@@ -55,13 +59,14 @@ class FitPlan(NamedTuple):
     n_tasks: int  # of all shards: by them sums are made exact, and by responses
     n_responses: int  # kernels are chosen, as on one machine
     is_on_disk: bool  # q lies in mapped files, not in memory
+    start: Estimator | None = None  # by which tasks start; None: at the votes
 
 
 class State(NamedTuple):
     """Where q of all shards stands: by which tables it was last made."""
 
     number: int
-    tables: Any  # expected logs, (prior, table); None: q is the shares of votes
+    tables: Any  # expected logs, (prior, table); None: q is where it starts
 
 
 class ShardSums(NamedTuple):
@@ -110,7 +115,8 @@ class Part:
         self.backend = choose_backend(plan.backend, plan.n_responses, may_be_device=False)
         self.n_threads = plan.n_threads or own_threads()
         self.n_subtypes = plan.n_states // crowd.n_classes
-        self.q = self.votes()
+        self.start = plan.start
+        self.q = self.first_q()
         if plan.is_on_disk:
             file = Path(plan.work) / "q" / f"{self.number:05d}.npy"
             mapped = new_mapped(file, np.float64, self.q.shape)
@@ -119,19 +125,20 @@ class Part:
         self.sweeper = HostSweeper(self.backend, self.tasks, self.q, self.n_threads)
         self.at = LOADED
 
-    def votes(self) -> Floats:
+    def first_q(self) -> Floats:
         """Return where q starts: at the shares of votes, which NumPy takes five sweeps for."""
         large = arrays.LARGE if self.backend is reference else 0
-        shares = arrays.majority(self.tasks, self.crowd.n_classes, large)
+        votes = arrays.majority(self.tasks, self.crowd.n_classes, large)
+        q = votes if self.start is None else q_by(self.start, self.crowd, votes)
         if self.n_subtypes == 1:
-            return shares
-        return split_into_subtypes(shares, shares, self.n_subtypes)
+            return q
+        return split_into_subtypes(q, votes, self.n_subtypes)
 
     def go_to(self, state: State) -> None:
         if state.tables is not None and self.at != state.number:
             self.sweep(state)
         elif self.at not in (state.number, LOADED):
-            self.q[:] = self.votes()
+            self.q[:] = self.first_q()
         self.at = state.number
 
     def own(self, tables: Any) -> Logs:
@@ -193,6 +200,18 @@ class Part:
         assert made.probability is not None  # made from probabilities
         of_classes = np.bincount(labels, minlength=crowd.n_classes)
         return np.append((made.probability < UNSURE).sum(), of_classes)
+
+
+def q_by(model: Estimator, crowd: Responses, votes: Floats) -> Floats:
+    """Return q as a model labels these tasks; votes, where it knows no class of theirs."""
+    with warnings.catch_warnings(action="ignore", category=InputNote):  # a start need not fit
+        labels = label_crowd(model, crowd)
+    column = crowd.classes.codes(model.classes_)
+    seen = column >= 0
+    q = np.zeros((crowd.n_tasks, crowd.n_classes))
+    q[:, column[seen]] = np.asarray(labels.probabilities)[:, seen]
+    total = q.sum(axis=1, keepdims=True)
+    return np.asarray(np.divide(q, total, out=votes.copy(), where=total > 0.0))
 
 
 # -- what a process is asked -----------------------------------------------------------------------

@@ -5,11 +5,7 @@ experiments/01_theory_bounds/theory.md has the statements, the corrections and w
 on real data. `python -m tiebreak.research.theory crowd.toml` prints the bounds of a crowd.
 """
 
-from tiebreak.research.theory.bounds import (
-    Bounds,
-    bounds,
-    with_responses_per_task,
-)
+from tiebreak.research.theory.bounds import Bounds, bounds, with_responses_per_task
 from tiebreak.research.theory.crowd import (
     AssumedStart,
     Assumptions,

@@ -11,7 +11,7 @@ repaired.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -347,13 +347,6 @@ def known_labels(implied: Implications) -> tuple[Codes, Codes]:
         task, first = np.unique(np.concatenate([implied.gold.task, task]), return_index=True)
         label = np.concatenate([implied.gold.label, label])[first]
     return task.astype(np.int32), label.astype(np.int32)
-
-
-def with_odds(problem: Problem, log_odds: Floats) -> Problem:
-    """Return the problem with these log-odds of its soft links, in the place of learnt ones."""
-    tasks = problem.tasks
-    assert isinstance(tasks, Linked)  # made by `with_links`
-    return problem._replace(tasks=replace(tasks, log_odds=log_odds, errors=None))
 
 
 def _own_rows(
