@@ -36,8 +36,8 @@ def test_messages_are_exact_on_trees(backend: Any, seed: int) -> None:
     start, other, mate = laid_out(TREE, 5)
     messages, belief = np.full((8, 3), 1 / 3), np.full((5, 3), 1 / 3)
     for _ in range(12):
-        backend.pass_along(score, start, other, mate, weight, messages, belief, 0.0)
-    counts = backend.count_neighbours(start, other, mate, weight, messages, belief)
+        backend.pass_along(score, (start, other, mate), weight, messages, belief, 0.0)
+    counts = backend.count_neighbours((start, other, mate), weight, messages, belief)
     want, pairs, total = np.zeros((5, 3)), np.zeros((3, 3)), 0.0
     for y in product(range(3), repeat=5):
         p = np.exp(sum(score[i, k] for i, k in enumerate(y)))

@@ -327,7 +327,7 @@ def probabilities_by(
     def work(piece: int) -> None:
         low = piece * TASKS_AT_ONCE
         high = min(low + TASKS_AT_ONCE, tasks.n_tasks)
-        part = layout.slice_of(tasks, low, high, len(logs[0]))
+        part = layout.part_of(tasks, slice(low, high), len(logs[0]))
         scores = by_class(backend.score_tasks(part, *logs), n_classes)
         q[low:high] = softmax(scores, scale[low:high])
 

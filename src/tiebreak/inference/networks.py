@@ -60,7 +60,7 @@ class NetworkTasks(Independent):
     def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
         found, memory, table = self._passed(parameters, score, q, memory, PASSES)
         edges = self.start, self.other, self.mate
-        counts = self.backend.count_neighbours(*edges, table, memory, found)
+        counts = self.backend.count_neighbours(edges, table, memory, found)
         return Inferred(found, (counts,), entropy(found), memory)
 
     def tally(self, q: Floats) -> Parameters:
@@ -86,9 +86,9 @@ class NetworkTasks(Independent):
         shape = len(self.other), score.shape[1]
         messages = np.full(shape, 1.0 / shape[1]) if memory is None else memory.copy()
         found = q.copy()
-        given = score, self.start, self.other, self.mate, table, messages, found, DAMPING
+        edges = self.start, self.other, self.mate
         for _ in range(n_passes):
-            self.backend.pass_along(*given)
+            self.backend.pass_along(score, edges, table, messages, found, DAMPING)
         return found, messages, table
 
 

@@ -172,42 +172,31 @@ def rounded(values: Floats, rounder: float | None) -> Floats:
     return values if rounder is None else np.asarray((values + rounder) - rounder)
 
 
-def part_of(tasks: ByTask, at: Codes, n_classes: int) -> ByTask:
-    """Lay out some tasks by themselves, in the order of `at`."""
-    start, code = (_sealed(each) for each in responses_on(tasks, at))
-    weight = weights_on(tasks, at)
-    edges = chunk_edges(start, tasks.n_codes * n_classes * 8)
-    return ByTask(
-        start,
-        code,
-        tasks.role[at],
-        edges,
-        tasks.n_codes,
-        weight=None if weight is None else _sealed(weight),
-        rounder=tasks.rounder,
-    )
-
-
-def slice_of(tasks: ByTask, low: int, high: int, n_classes: int) -> ByTask:
-    """Lay out tasks low … high by themselves; their responses lie side by side, so none is copied.
+def part_of(tasks: ByTask, at: Codes | slice, n_classes: int) -> ByTask:
+    """Lay out some tasks by themselves, in the order of `at`; those of a slice are not copied.
 
     >>> start = np.array([0, 2, 3, 5])
     >>> code = np.array([1, 3, 0, 1, 3], dtype=np.int32)
     >>> whole = lay_out(start, code, np.zeros(3, np.int8), 4, 2)
-    >>> part = slice_of(whole, 1, 3, 2)
+    >>> part = part_of(whole, slice(1, 3), 2)
     >>> part.start.tolist(), part.code.tolist()
     ([0, 1, 3], [0, 1, 3])
     """
-    first = int(tasks.start[low])
-    last = int(tasks.start[high])
-    start = _sealed(tasks.start[low : high + 1] - first)
+    if isinstance(at, slice):
+        start = tasks.start[at.start : at.stop + 1]
+        inside = slice(int(start[0]), int(start[-1]))
+        start, code = start - inside.start, tasks.code[inside]
+        weight = None if tasks.weight is None else tasks.weight[inside]
+    else:
+        start, code = responses_on(tasks, at)
+        weight = weights_on(tasks, at)
     return ByTask(
-        start,
-        _sealed(tasks.code[first:last]),
-        tasks.role[low:high],
+        _sealed(start),
+        _sealed(code),
+        tasks.role[at],
         chunk_edges(start, tasks.n_codes * n_classes * 8),
         tasks.n_codes,
-        weight=None if tasks.weight is None else _sealed(tasks.weight[first:last]),
+        weight=None if weight is None else _sealed(weight),
         rounder=tasks.rounder,
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tiebreak.kernels.compile import kernel
-from tiebreak.kernels.layout import Codes, Floats, Offsets
-from tiebreak.kernels.numpy_neighbours import LEAST, count_neighbours
+from tiebreak.kernels.layout import Floats
+from tiebreak.kernels.numpy_neighbours import LEAST, Edges, count_neighbours
 
 __all__ = ["count_neighbours", "pass_along"]
 
@@ -14,14 +14,13 @@ __all__ = ["count_neighbours", "pass_along"]
 @kernel
 def pass_along(
     score: Floats,
-    start: Offsets,
-    other: Codes,
-    mate: Offsets,
+    edges: Edges,
     table: Floats,
     messages: Floats,
     belief: Floats,
     damping: float,
 ) -> None:
+    start, _, mate = edges
     n_classes = score.shape[1]
     total = np.empty(n_classes)
     weight = np.empty(n_classes)

@@ -48,6 +48,7 @@ WHOLE_ROWS = range(2, 33)  # states
 TASKS_PER_BLOCK = 128  # the product of as many norms does not overflow
 NUMBERS_PER_BLOCK = 4096  # with many classes: a block stays in the nearest cache
 NO_FLOATS = np.empty(0)
+SWEEP_ALL, INFER, SCORE = range(3)  # a pass: infer and count; infer; write scores in place of q
 ONE = np.uint64(1)
 ROLES = (np.int8(FREE), np.int8(KNOWN))
 
@@ -79,23 +80,20 @@ def sweep_tasks(
     log_table: Floats,
     n_threads: int = 1,
 ) -> Swept:
-    logs = log_prior, np.ascontiguousarray(log_table)
-    return _pass(q, tasks, tasks.role, logs, n_threads)
+    return _pass(SWEEP_ALL, q, tasks, (log_prior, log_table), n_threads)
 
 
 def tally(q: Floats, tasks: ByTask, chosen: Mask, n_threads: int = 1) -> tuple[Floats, Floats]:
-    role = np.where(chosen, np.int8(KNOWN), np.int8(AWAY))
+    tasks = tasks._replace(role=np.where(chosen, np.int8(KNOWN), np.int8(AWAY)))
     q = np.ascontiguousarray(q)
     no_logs = np.empty(q.shape[1]), np.empty((0, q.shape[1]))
-    counted = _pass(q, tasks, role, no_logs, n_threads)
+    counted = _pass(SWEEP_ALL, q, tasks, no_logs, n_threads)
     return counted.counts, counted.totals
 
 
 def score_tasks(tasks: ByTask, log_prior: Floats, log_table: Floats, n_threads: int = 1) -> Floats:
     score = np.empty((tasks.n_tasks, len(log_prior)))
-    role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
-    logs = log_prior, np.ascontiguousarray(log_table)
-    _pass(score, tasks, role, logs, n_threads, counts=False, scores_only=True)
+    _pass(SCORE, score, _all_free(tasks), (log_prior, log_table), n_threads)
     return score
 
 
@@ -103,24 +101,27 @@ def scaled_probabilities(
     tasks: ByTask, log_prior: Floats, log_table: Floats, scale: Floats, n_threads: int = 1
 ) -> Floats:
     q = np.full((tasks.n_tasks, len(log_prior)), np.nan)  # stays where no class is possible
-    role = np.full(tasks.n_tasks, FREE, dtype=np.int8)
-    logs = log_prior, np.ascontiguousarray(log_table)
-    _pass(q, tasks, role, logs, n_threads, np.ascontiguousarray(scale), counts=False)
+    scale = np.ascontiguousarray(scale)
+    _pass(INFER, q, _all_free(tasks), (log_prior, log_table), n_threads, scale)
     return q
 
 
+def _all_free(tasks: ByTask) -> ByTask:
+    return tasks._replace(role=np.full(tasks.n_tasks, FREE, dtype=np.int8))
+
+
 def _pass(
+    goal: int,
     q: Floats,
     tasks: ByTask,
-    role: Roles,
     logs: tuple[Floats, Floats],
     n_threads: int,
     scale: Floats = NO_FLOATS,
-    *,
-    counts: bool = True,
-    scores_only: bool = False,
 ) -> Swept:
     """Let each thread pass over chunks of tasks; add up what the chunks found in their order."""
+    counts = goal == SWEEP_ALL
+    role = tasks.role
+    logs = logs[0], np.ascontiguousarray(logs[1])
     n_classes = q.shape[1]
     n_chunks = len(tasks.edges) - 1
     by_code = tasks.by_code if counts else None
@@ -138,7 +139,7 @@ def _pass(
     def work(c: int) -> None:
         low, high = tasks.edges[c : c + 2]
         sums = by_chunk[c], totals[c], figures[c]
-        sweep(scores_only, low, high, q, role, scale, *columns, *logs, *sums)
+        sweep(goal == SCORE, low, high, q, role, scale, *columns, *logs, *sums)
 
     for_each(work, n_chunks, n_threads)
     if by_code is None:

@@ -14,20 +14,20 @@ from tiebreak.kernels.layout import Codes, Floats, Offsets
 
 __all__ = ["count_neighbours", "pass_along"]
 
+Edges = tuple[Offsets, Codes, Offsets]  # start of the slots of each node; other; mate
 LEAST = 1e-12  # of a message, so that none forbids a class for good
 
 
 def pass_along(
     score: Floats,
-    start: Offsets,
-    other: Codes,
-    mate: Offsets,
+    edges: Edges,
     table: Floats,
     messages: Floats,
     belief: Floats,
     damping: float,
 ) -> None:
     """Pass messages once from each node in turn; overwrite messages and beliefs."""
+    start, _, mate = edges
     for i in range(len(score)):
         slots = slice(start[i], start[i + 1])
         logs = np.log(messages[slots])
@@ -41,15 +41,9 @@ def pass_along(
         messages[mate[slots]] = np.maximum(mixed, LEAST)
 
 
-def count_neighbours(
-    start: Offsets,
-    other: Codes,
-    mate: Offsets,
-    table: Floats,
-    messages: Floats,
-    belief: Floats,
-) -> Floats:
+def count_neighbours(edges: Edges, table: Floats, messages: Floats, belief: Floats) -> Floats:
     """Return the expected classes of both ends over all edges, (K, K), symmetric."""
+    start, other, mate = edges
     node = np.repeat(np.arange(len(belief)), np.diff(start))
     once = np.flatnonzero(node < other)
     left = belief[node[once]] / messages[once]
