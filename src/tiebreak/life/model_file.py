@@ -19,7 +19,7 @@ from tiebreak._version import __version__
 from tiebreak.arguments import PATH, checks
 from tiebreak.data.gold import Gold
 from tiebreak.data.labels import Labels
-from tiebreak.errors import NotFittedError, OptionError
+from tiebreak.errors import OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.workers import Channels, CrowdModel
@@ -27,7 +27,7 @@ from tiebreak.inference.workers.kinds import Kinds
 from tiebreak.inference.workers.turned import Turned
 from tiebreak.life import messages  # noqa: F401  # registered
 from tiebreak.life.records import Recorder, decoded
-from tiebreak.life.update import drop_responses, require_keep
+from tiebreak.life.update import drop_responses, refuse_unfitted, require_keep
 from tiebreak.links import Constraints, Links
 from tiebreak.links.constraints import require_rule
 from tiebreak.options import check_common
@@ -193,12 +193,11 @@ def summary(model: Estimator) -> dict[str, Any]:
 
 def _own(model: Estimator) -> Estimator:
     """Return the model; refuse one that is not fitted, or of a kind that no file holds."""
+    refuse_unfitted(model)
     name = type(model).__name__
-    if "labels_" not in vars(model):
-        raise NotFittedError("not-fitted", name=name)
-    if name in ESTIMATORS:
-        return model
-    raise OptionError("not-kept", name=name, kinds=", ".join(ESTIMATORS))
+    if name not in ESTIMATORS:
+        raise OptionError("not-kept", name=name, kinds=", ".join(ESTIMATORS))
+    return model
 
 
 def _kept_names(model: Estimator) -> list[str]:

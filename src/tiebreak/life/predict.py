@@ -18,7 +18,7 @@ from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import MISSING, Ids, encode
 from tiebreak.data.labels import Labels
-from tiebreak.errors import NotFittedError, OptionError, note
+from tiebreak.errors import OptionError, note
 from tiebreak.estimators import committee
 from tiebreak.inference import calibration, dirichlet
 from tiebreak.inference.calibration import Calibration
@@ -36,7 +36,7 @@ from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import default_threads, likeliest, majority, softmax
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import FREE, ByTask, Codes, Floats, Mask, total_weights
-from tiebreak.life import messages  # noqa: F401  # registered
+from tiebreak.life.update import refuse_unfitted
 from tiebreak.links import Constraints, Links
 from tiebreak.links import graph as link_graph
 from tiebreak.links.check import check
@@ -112,7 +112,7 @@ def predict(
             raise OptionError("constraints-beside-links")
         alone = predict(model, responses, None, features, classifier)
         return _constrained(model, alone, tables.read_constraints(constraints))
-    _require_fitted(model)
+    refuse_unfitted(model)
     if responses is None and features is None:
         raise OptionError("nothing-to-predict")
     if responses is None:
@@ -200,18 +200,13 @@ def _gold_of(model: Estimator, old: Codes, n_new: int) -> GoldCodes | None:
 
 def ready_to_send(model: Estimator) -> Estimator:
     """Return the model as prediction needs it, small: other processes get a copy each."""
-    _require_fitted(model)
+    refuse_unfitted(model)
     small = copy.copy(model)
     knowledge_of(small)  # made once, and sent along
     for name in ("_state", "responses_", "probabilities_", "tasks_", "_features"):
         vars(small).pop(name, None)
     small.labels_ = small.labels_ if len(small.labels_) == 0 else None  # type: ignore[assignment]
     return small
-
-
-def _require_fitted(model: Estimator) -> None:
-    if "labels_" not in vars(model):
-        raise NotFittedError("not-fitted", name=type(model).__name__)
 
 
 def _where_it_runs(model: Estimator) -> tuple[str, int]:

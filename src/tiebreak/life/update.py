@@ -52,6 +52,11 @@ class Carried(NamedTuple):
     n_dropped: Floats  # (n_tasks,) responses that were dropped, by weight; 0: none
 
 
+def refuse_unfitted(model: Estimator) -> None:
+    if "labels_" not in vars(model):
+        raise NotFittedError("not-fitted", name=type(model).__name__)
+
+
 def require_keep(keep: str) -> None:
     require_word("keep", keep, KEEPS)
 
@@ -70,8 +75,7 @@ def update(
     """Let a model go on in its place; where that fails it stays as it was."""
     from tiebreak.estimators.variational_bayes import VariationalBayes
 
-    if "labels_" not in vars(model):
-        raise NotFittedError("not-fitted", name=type(model).__name__)
+    refuse_unfitted(model)
     new = None if responses is None else tables.read_responses(responses)
     pairs = None if links is None else tables.read_links(links)
     known = None if gold is None else tables.read_gold(gold)

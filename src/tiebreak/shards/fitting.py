@@ -21,7 +21,7 @@ from tiebreak.data.labels import Labels
 from tiebreak.data.scale import read_scale
 from tiebreak.errors import OptionError, ResponseError
 from tiebreak.estimators import publishing
-from tiebreak.estimators.base import Estimator
+from tiebreak.estimators.base import Estimator, require_fitted
 from tiebreak.estimators.dawid_skene import DawidSkene
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.estimators.variational_bayes import VariationalBayes
@@ -185,6 +185,8 @@ def fit(
         inputs = model._read_inputs(responses, pairs, known)._replace(scale=scale)
     else:
         inputs = read_and_check_inputs(responses, None, known)
+    if start is not None:
+        require_fitted(start)
     begin = None if start is None else ready_to_send(start)
     fingerprint = _fingerprint(
         looks,

@@ -72,39 +72,36 @@ def is_at_least(value: Estimate) -> bool | None:
     return value.high >= 0.0 if value.is_known else None
 
 
-class Rule(NamedTuple):
-    """When a claim holds, in words and of an estimate; None where runs are too few to say."""
-
-    words: str
-    holds: Callable[[Estimate], bool | None]
-
-
-RULES = {
-    "above": Rule(
+# When a claim holds, in words and of an estimate; None where runs are too few to say.
+RULES: dict[str, tuple[str, Callable[[Estimate], bool | None]]] = {
+    "above": (
         "the mean paired difference over the upper half of N_C is positive, and its 95 % "
         "interval excludes 0",
         is_above,
     ),
-    "clearly": Rule(
+    "clearly": (
         f"above, and by more than {CLEAR}",
         lambda value: is_above(value) if value.mean > CLEAR else False,
     ),
-    "at least": Rule("the 95 % interval of that difference is not wholly below 0", is_at_least),
-    "close, about equal": Rule(
-        f"that difference is within {CLOSE}", lambda value: abs(value.mean) <= CLOSE
+    "at least": ("the 95 % interval of that difference is not wholly below 0", is_at_least),
+    "close, about equal": (
+        f"that difference is within {CLOSE}",
+        lambda value: abs(value.mean) <= CLOSE,
     ),
-    "improves": Rule(
-        "the upper half of N_C is above the lower half, which has N_C = 0 in it", is_above
+    "improves": (
+        "the upper half of N_C is above the lower half, which has N_C = 0 in it",
+        is_above,
     ),
-    "fewer broken": Rule("as above, for the share of broken links; equal is not fewer", is_above),
-    "many broken": Rule(
+    "fewer broken": ("as above, for the share of broken links; equal is not fewer", is_above),
+    "many broken": (
         f"more than {100 * MANY:g} % of the links, mean over the upper half",
         lambda value: value.mean > MANY,
     ),
-    "no broken": Rule("none in any run, at any N_C", lambda value: value.mean == 0.0),
-    "small gain": Rule(f"that difference is at most {SMALL}", lambda value: value.mean <= SMALL),
-    "below at first": Rule(
-        "lower at N_C = 0, where no run differs from another", lambda value: value.mean < 0.0
+    "no broken": ("none in any run, at any N_C", lambda value: value.mean == 0.0),
+    "small gain": (f"that difference is at most {SMALL}", lambda value: value.mean <= SMALL),
+    "below at first": (
+        "lower at N_C = 0, where no run differs from another",
+        lambda value: value.mean < 0.0,
     ),
 }
 Compared = list[tuple[str, Estimate]]  # what was compared, and what came out
@@ -157,7 +154,7 @@ def judge(results: Results) -> list[Verdict]:
         Verdict(
             claim,
             [
-                Finding(name, compared, value, RULES[claim.rule].holds(value))
+                Finding(name, compared, value, RULES[claim.rule][1](value))
                 for name, measured in results.datasets.items()
                 if claim.concerns(name, measured)
                 for compared, value in claim.compare(measured)
@@ -291,7 +288,7 @@ def as_markdown(results: Results) -> str:
         "macro-F over all gold tasks unless said otherwise. Every verdict is computed from "
         "results.json.",
         "## Rules",
-        "\n".join(f"- *{name}*: {rule.words}." for name, rule in RULES.items()),
+        "\n".join(f"- *{name}*: {words}." for name, (words, _) in RULES.items()),
         "The upper half of N_C is what lies above a quarter of the gold tasks. A claim holds where "
         "it holds in every comparison.",
         "## Verdicts",
