@@ -220,7 +220,7 @@ def compare(
     plain = plain._replace(rows=part)
     row = part.task_of_each()
     worker, label = np.divmod(part.code, plain.n_classes)
-    fold = _folds(worker, _Contents.of(part, codes, plain.n_classes))
+    fold = _folds(worker, *_contents(part, codes, plain.n_classes))
     scores: dict[str, list[float]] = {kind: [] for kind in kinds}
     agreement: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     for each in range(N_FOLDS):
@@ -301,35 +301,30 @@ def _score(
     return float(np.log(np.maximum(of_answer, LEAST_SHARE)).mean()), agrees
 
 
-class _Contents(NamedTuple):
-    """Numbers by what was said, not by names or order: of each answer, and of each sequence."""
+def _contents(rows: ByTask, codes: SequenceCodes, n_classes: int) -> tuple[Floats, Codes, Floats]:
+    """Return numbers by what was said, not by names or order: of each answer, and of each sequence.
 
-    said: Floats  # by label and place
-    sequence: Codes  # of each answer; -1: none
-    of_sequence: Floats
-
-    @classmethod
-    def of(cls, rows: ByTask, codes: SequenceCodes, n_classes: int) -> _Contents:
-        """Sum over sequences what was said, and how common words are."""
-        length = np.diff(codes.start)
-        salt = np.random.default_rng(0).random((int(length.max()), n_classes))
-        place = np.zeros(rows.n_tasks, dtype=np.int64)
-        sequence = np.full(rows.n_tasks, -1, dtype=np.int32)
-        place[codes.row] = np.arange(len(codes.row)) - np.repeat(codes.start[:-1], length)
-        sequence[codes.row] = np.repeat(np.arange(len(length), dtype=np.int32), length)
-        task = rows.task_of_each()
-        said, where = salt[place[task], rows.code % n_classes], sequence[task]
-        found = np.bincount(where + 1, said, len(length) + 1)[1:]
-        if codes.word is not None:
-            n_each = np.bincount(codes.word, minlength=codes.n_words)[codes.word]
-            of_word = salt[place[codes.row], 0] * np.log1p(n_each)
-            found = found + np.add.reduceat(of_word, codes.start[:-1])
-        return cls(said, where, np.asarray(found))
+    Between them is the sequence of each answer, -1 where it is in none. That of a sequence is the
+    sum over its answers, and over its words by how common they are.
+    """
+    length = np.diff(codes.start)
+    salt = np.random.default_rng(0).random((int(length.max()), n_classes))
+    place = np.zeros(rows.n_tasks, dtype=np.int64)
+    sequence = np.full(rows.n_tasks, -1, dtype=np.int32)
+    place[codes.row] = np.arange(len(codes.row)) - np.repeat(codes.start[:-1], length)
+    sequence[codes.row] = np.repeat(np.arange(len(length), dtype=np.int32), length)
+    task = rows.task_of_each()
+    said, where = salt[place[task], rows.code % n_classes], sequence[task]
+    found = np.bincount(where + 1, said, len(length) + 1)[1:]
+    if codes.word is not None:
+        n_each = np.bincount(codes.word, minlength=codes.n_words)[codes.word]
+        of_word = salt[place[codes.row], 0] * np.log1p(n_each)
+        found = found + np.add.reduceat(of_word, codes.start[:-1])
+    return said, where, np.asarray(found)
 
 
-def _folds(worker: Codes, contents: _Contents) -> Codes:
+def _folds(worker: Codes, said: Floats, sequence: Codes, of_sequence: Floats) -> Codes:
     """Deal whole sequences of single workers out; -1 for answers in none."""
-    said, sequence, of_sequence = contents
     inside = np.flatnonzero(sequence >= 0)
     who, where = worker[inside].astype(np.int64), sequence[inside]
     of_worker = np.bincount(who, said[inside] * of_sequence[where])
@@ -350,7 +345,7 @@ def _part(
     size = np.add.reduceat(np.diff(rows.start)[codes.row], codes.start[:-1])
     kept = np.ones(len(size), dtype=bool)
     if size.sum() > ENOUGH:
-        key = np.argsort((_Contents.of(rows, codes, n_classes).of_sequence * SPREAD) % 1.0)
+        key = np.argsort((_contents(rows, codes, n_classes)[2] * SPREAD) % 1.0)
         kept[key] = np.cumsum(size[key]) <= ENOUGH
     of_each = np.repeat(kept, length)
     chosen_rows = codes.row[of_each]
