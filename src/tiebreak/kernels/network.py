@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Offsets
+from tiebreak.kernels.layout import MAX_CHUNKS, Codes, Floats, Offsets
 
 SMALLEST_MESSAGE = 1e-150  # kept as a probability, where the largest is 1
 LOWEST_LOG_MESSAGE = -1e8  # of smaller ones: round loops they run away
@@ -51,40 +51,37 @@ class Network(NamedTuple):
 
 
 class Cliques(NamedTuple):
-    """The order in which the nodes of small loopy components are summed out.
+    """The order in which the variables of small components are summed out, and where tables lie.
 
-    Clique c sums out node[c], given the `width[c]` later nodes that it is tied to. An entry of its
-    table is numbered Σ_j digit_j K^j: digit 0 is the class of node[c], the others those of the
-    nodes in `rest`. Its message, a table over `rest`, goes to clique parent[c] (-1: none), whose
-    digits place[rest_start[c]:rest_start[c + 1]] are the same nodes.
+    Clique c sums out a variable of card[c] states, given the later variables that it is tied to.
+    Its table has a row for each combination of states of these, the first one counting fastest, and
+    in it an entry for each of its own: start[c] … start[c + 1] − 1, row by row. Sums of rows are
+    what it sends, sent[c] … sent[c + 1] − 1; sum m goes to up[up_start[m]:up_start[m + 1]], entries
+    of a later clique, or is the partition function of a component. Cliques batches[i] …
+    batches[i + 1] − 1 are alike, and none of them sends to another.
+
+    Event e holds at the entries event_entry[event_start[e]:event_start[e + 1]] of one table, which
+    are worth coupling[event[e]]; of links that is where both ends are equal.
     """
 
-    node: Codes  # (n_cliques,)
-    parent: Codes  # (n_cliques,), a later clique
-    rest_start: Offsets  # (n_cliques + 1,)
-    rest: Codes  # nodes of each clique besides its own
-    place: Codes  # the digit of each of them in the parent clique
-    edge_start: Offsets  # (n_cliques + 1,)
-    edge: Codes  # edges between node[c] and one of its rest
-    edge_digit: Codes  # the digit of the other end
-    table_start: Offsets  # (n_cliques + 1,) sums of K^(width + 1)
-    message_start: Offsets  # (n_cliques + 1,) sums of K^width
+    node: Offsets  # (n_cliques,) whose scores are of the variable; −1: a counter has none
+    card: Offsets
+    start: Offsets
+    sent: Offsets
+    up_start: Offsets
+    up: Offsets
+    rest_start: Offsets
+    rest: Offsets  # cliques that sum out the other variables of each,
+    stride: Offsets  # and how far their states lie apart in its message
+    batches: Offsets
+    tables: Floats  # what is added to all tables; empty: nothing
+    event: Offsets
+    event_start: Offsets
+    event_entry: Offsets
 
-
-_NOBODY = np.empty(0, dtype=np.int32)
-_NO_START = np.zeros(1, dtype=np.int64)
-NO_CLIQUES = Cliques(  # where no component has a loop
-    node=_NOBODY,
-    parent=_NOBODY,
-    rest_start=_NO_START,
-    rest=_NOBODY,
-    place=_NOBODY,
-    edge_start=_NO_START,
-    edge=_NOBODY,
-    edge_digit=_NOBODY,
-    table_start=_NO_START,
-    message_start=_NO_START,
-)
+    def new_tables(self) -> Floats:
+        """Return tables as they are before scores and couplings."""
+        return self.tables.copy() if len(self.tables) else np.zeros(self.start[-1])
 
 
 def network(n_nodes: int, left: Codes, right: Codes) -> Network:

@@ -6,6 +6,8 @@ loops, elimination where they are small and have some, and mean field.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from tiebreak.kernels.arrays import softmax
@@ -192,100 +194,84 @@ def decode_greedily(
 
 
 def eliminate(
-    scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, agree: Floats
+    scores: Floats, cliques: Cliques, coupling: Floats, belief: Floats, holds: Floats
 ) -> tuple[float, float]:
-    """Sum out the nodes of all cliques; set their beliefs and the agreement of their edges.
+    """Sum out the variables of all cliques; set beliefs of nodes, and that each event holds.
 
-    Implements [eq:elimination]: messages go from each clique to its parent, then back.
+    Implements [eq:elimination]: messages go from each clique to a later one, then back.
 
     Returns
     -------
     The largest change of any belief, and the log partition of these components.
     """
     tables, messages = _collect(scores, cliques, coupling, np.logaddexp)
-    log_partition = sum(
-        float(message.sum()) for c, message in enumerate(messages) if cliques.parent[c] < 0
-    )
-    change = 0.0
-    for c in range(len(cliques.node) - 1, -1, -1):
-        parent = cliques.parent[c]
-        if parent >= 0:
-            above = _marginal(tables[parent], _places(cliques, c), np.logaddexp)
-            gain = np.where(above > -np.inf, above - messages[c], -np.inf)
-            tables[c] = tables[c] + gain[None]
-        joint = np.exp(tables[c] - np.logaddexp.reduce(tables[c], axis=None))
-        new = joint.reshape(len(joint), -1).sum(axis=1)
-        node = cliques.node[c]
-        change = max(change, float(np.abs(new - belief[node]).max()))
-        belief[node] = new
-        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
-            digit = int(cliques.edge_digit[e])
-            agree[cliques.edge[e]] = np.trace(np.moveaxis(joint, digit, 1)).sum()
+    log_partition = change = 0.0
+    for first, last in reversed([*pairwise(cliques.batches.tolist())]):
+        rows, own = _rows(cliques, tables, first, last), slice(*cliques.sent[[first, last]])
+        starts = cliques.up_start[own.start : own.stop + 1]
+        if starts[0] == starts[-1]:
+            log_partition += float(messages[own].sum())
+            continue
+        above = tables[cliques.up[starts[0] : starts[-1]]]
+        back = np.logaddexp.reduceat(above, starts[:-1] - starts[0])
+        gain = np.full(len(back), -np.inf)
+        np.subtract(back, messages[own], out=gain, where=back > -np.inf)
+        rows += gain[:, None]
+    if not len(cliques.node):
+        return 0.0, 0.0
+    norm = np.logaddexp.reduceat(tables, cliques.start[:-1])
+    np.exp(tables - np.repeat(norm, np.diff(cliques.start)), out=tables)
+    for first, last in pairwise(cliques.batches.tolist()):
+        node = cliques.node[first:last]
+        if node[0] >= 0:
+            of_clique = cliques.sent[first:last] - cliques.sent[first]
+            new = np.add.reduceat(_rows(cliques, tables, first, last), of_clique)
+            change = max(change, float(np.abs(new - belief[node]).max()))
+            belief[node] = new
+    which = np.repeat(cliques.event, np.diff(cliques.event_start))
+    found = np.bincount(which, tables[cliques.event_entry], len(holds))
+    holds[cliques.event] = found[cliques.event]
     return change, log_partition
 
 
 def decode_cliques(scores: Floats, cliques: Cliques, coupling: Floats, label: Codes) -> None:
     """Set the likeliest joint labels of the nodes of all cliques: [eq:decode]."""
     tables, _ = _collect(scores, cliques, coupling, np.maximum)
-    for c in range(len(cliques.node) - 1, -1, -1):
-        rest = cliques.rest[cliques.rest_start[c] : cliques.rest_start[c + 1]]
-        given = np.moveaxis(tables[c], 0, -1)[tuple(label[rest].tolist())]
-        label[cliques.node[c]] = given.argmax()
+    state = np.zeros(len(cliques.node), np.int64)
+    for first, last in reversed([*pairwise(cliques.batches.tolist())]):
+        starts = cliques.rest_start[first : last + 1]
+        at = slice(starts[0], starts[-1])
+        owner = np.repeat(np.arange(last - first), np.diff(starts))
+        row = np.bincount(owner, state[cliques.rest[at]] * cliques.stride[at], last - first)
+        row = row.astype(np.int64) + cliques.sent[first:last] - cliques.sent[first]
+        state[first:last] = _rows(cliques, tables, first, last)[row].argmax(axis=1)
+    is_node = cliques.node >= 0
+    label[cliques.node[is_node]] = state[is_node]
 
 
 def _collect(
     scores: Floats, cliques: Cliques, coupling: Floats, add: np.ufunc
-) -> tuple[list[Floats], list[Floats]]:
-    """Return each clique's table, axis j its digit j, and the message that it sends."""
-    n_classes = scores.shape[1]
-    tables: list[Floats] = []
-    for c in range(len(cliques.node)):
-        width = cliques.rest_start[c + 1] - cliques.rest_start[c]
-        table = np.zeros((n_classes,) * (width + 1))
-        table += scores[cliques.node[c]].reshape((-1,) + (1,) * width)
-        for e in range(cliques.edge_start[c], cliques.edge_start[c + 1]):
-            table += _diagonal(
-                coupling[cliques.edge[e]], n_classes, int(cliques.edge_digit[e]), width
-            )
-        tables.append(table)
-    messages: list[Floats] = []
-    for c in range(len(cliques.node)):
-        messages.append(np.asarray(add.reduce(tables[c], axis=0)))
-        if cliques.parent[c] >= 0:
-            tables[cliques.parent[c]] += _spread(
-                messages[c], _places(cliques, c), tables[cliques.parent[c]].ndim
-            )
+) -> tuple[Floats, Floats]:
+    """Return tables and the messages that cliques send, first to last."""
+    tables, messages = cliques.new_tables(), np.empty(cliques.sent[-1])
+    worth = np.repeat(coupling[cliques.event], np.diff(cliques.event_start))
+    np.add.at(tables, cliques.event_entry, worth)
+    for first, last in pairwise(cliques.batches.tolist()):
+        rows, own = _rows(cliques, tables, first, last), slice(*cliques.sent[[first, last]])
+        if cliques.node[first] >= 0:
+            n_rows = np.diff(cliques.sent[first : last + 1])
+            rows += np.repeat(scores[cliques.node[first:last]], n_rows, axis=0)
+        messages[own] = add.reduce(rows, axis=1)
+        starts = cliques.up_start[own.start : own.stop + 1]
+        up = cliques.up[starts[0] : starts[-1]]
+        np.add.at(tables, up, np.repeat(messages[own], np.diff(starts)))
     return tables, messages
 
 
-def _places(cliques: Cliques, c: int) -> list[int]:
-    return [int(p) for p in cliques.place[cliques.rest_start[c] : cliques.rest_start[c + 1]]]
-
-
-def _diagonal(coupling: float, n_classes: int, digit: int, width: int) -> Floats:
-    """Return θ where digit 0 equals `digit`, 0 elsewhere."""
-    pair = np.zeros((n_classes, n_classes))
-    np.fill_diagonal(pair, coupling)
-    shape = [1] * (width + 1)
-    shape[0] = shape[digit] = n_classes
-    return pair.reshape(shape)
-
-
-def _spread(message: Floats, places: list[int], n_axes: int) -> Floats:
-    """Lay a message over the axes `places` of a table with n_axes axes."""
-    order = np.argsort(places)
-    shape = [1] * n_axes
-    for axis, place in enumerate(places):
-        shape[place] = message.shape[axis]
-    return np.transpose(message, order).reshape(shape)
-
-
-def _marginal(table: Floats, places: list[int], add: np.ufunc) -> Floats:
-    """Sum a table down to the axes `places`, in their order."""
-    others = tuple(axis for axis in range(table.ndim) if axis not in places)
-    kept = add.reduce(table, axis=others) if others else table
-    rank = np.argsort(np.argsort(places))
-    return np.transpose(kept, rank)
+def _rows(cliques: Cliques, tables: Floats, first: int, last: int) -> Floats:
+    """Return the tables of cliques of one batch, row by row: a view."""
+    low, high = cliques.start[[first, last]]
+    return tables[low:high].reshape(-1, cliques.card[first])
 
 
 # -- mean field ------------------------------------------------------------------------------------

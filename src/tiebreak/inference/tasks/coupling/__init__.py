@@ -5,11 +5,13 @@ The map, in the order of a fit:
     links.graph  what follows from links and gold: tasks that hard links make one are a group
     plan         open groups are nodes, links between them edges: which algorithm infers each
                  component, in which order its nodes are visited, and where each soft link acts
-                 (elimination: min-fill, where a component has loops)
+    elimination  how a small component with loops is summed out, of links or of constraints
     linked       `Linked`, the task model: members and nodes, belief propagation and elimination,
                  one class per task that breaks no link
                  (link_errors: where the error rates of links are learnt)
     starts       where a climb begins, where links tie three tasks or more
+    factors      constraints: counts over the same nodes, with links as a case
+                 (constrain: where they act, at the end; conflict: where they cannot hold)
 
 A task has these numbers on its way:
 

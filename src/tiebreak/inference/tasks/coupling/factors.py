@@ -9,8 +9,8 @@ Canonical form first: a literal whose share is known leaves and shifts the sum; 
 variable become one; one literal left is a row of scores. Then each component is inferred alone:
 
     one count    a counter passed along the literals and back, all groups side by side
-    small        elimination, batched over components of one shape; a count is a chain of
-                 counters, so that tables stay small however long the group
+    small        elimination; a count is a chain of counters, so that tables stay small however
+                 long the group
     large        damped loopy belief propagation
 
 Four tasks, two classes; exactly one of 0, 1, 2 is class 1; 2 and 3 are not both class 1:
@@ -19,8 +19,8 @@ Four tasks, two classes; exactly one of 0, 1, 2 is class 1; 2 and 3 are not both
 >>> step = np.tile([0, 1], (5, 1))
 >>> counts = Counts(np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3]), step, np.arange(2), values)
 >>> network = canonical(counts, np.ones((4, 2), dtype=bool))
->>> network.report, network.groups[0].nodes.shape
-({'alone': 0, 'small': 1, 'large': 0}, (1, 4))
+>>> network.report
+{'alone': 0, 'small': 1, 'large': 0}
 >>> found = network.infer(np.zeros((4, 2)))
 >>> found.q[:, 1].round(3).tolist(), np.exp(found.log_z).round(3).tolist()  # of five labellings
 ([0.4, 0.4, 0.2, 0.4], 5.0)
@@ -28,7 +28,6 @@ Four tasks, two classes; exactly one of 0, 1, 2 is class 1; 2 and 3 are not both
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,13 +36,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from tiebreak.inference.tasks.coupling.elimination import Factor, lay_cliques, shape_of
+from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats, Mask, Offsets
+from tiebreak.kernels.network import Cliques
 from tiebreak.links.graph import AnyCodes, components
 
 LARGEST_TABLE = 20_000  # entries of one clique
 LARGEST_COMPONENT = 400_000  # of all cliques of a component: 10 ms
 MOST_LOOPS = 300  # of a component that is worth a look
-LARGEST_BATCH = 4_000_000  # of the cliques of components that are inferred side by side
+COMPILED = 1_000_000  # entries of tables; below, NumPy is as fast
 SWEEPS = 300  # of messages in large components
 DAMPING = 0.5
 SETTLED = 1e-7  # change of messages
@@ -52,7 +54,6 @@ SECONDS = 60.0  # for the joint labels of one component
 FAR = 1 << 30  # beyond all steps
 LEAST_SCORE = -1e6  # in the place of −∞, which has no odds
 Steps = npt.NDArray[np.signedinteger[Any]]
-Scope = tuple[int, ...]
 Memory = dict[int, list["_Messages"]]  # by the first node of a large component
 
 
@@ -160,7 +161,7 @@ class FactorNetwork:
         """How many components are inferred in which way."""
         kinds = {"alone": Alone, "small": Small, "large": Large}
         return {
-            name: sum(len(each.nodes) for each in self.groups if isinstance(each, kind))
+            name: sum(each.n for each in self.groups if isinstance(each, kind))
             for name, kind in kinds.items()
         }
 
@@ -260,11 +261,10 @@ class FactorNetwork:
     def _repair(self, label: AnyCodes, scores: Floats, is_broken: Mask) -> None:
         """Give broken components their likeliest joint labels."""
         for group in self.groups:
-            bad = np.flatnonzero(is_broken[self.component[group.nodes[:, 0]]])
-            if len(bad):
-                found = group.decode(scores[group.nodes[bad]], bad)
-                if found is not None:
-                    label[group.nodes[bad]] = found
+            is_bad = is_broken[self.component[group.nodes]]
+            if is_bad.any():
+                found = group.decode(scores[group.nodes])
+                label[group.nodes] = np.where(is_bad, found, label[group.nodes])
 
 
 def canonical(counts: Counts, allowed: Mask) -> FactorNetwork:
@@ -373,18 +373,31 @@ def _groups(counts: Counts, tied: AnyCodes, component: AnyCodes) -> Iterator[Gro
             step = counts.step[start[f] : start[f + 1]].tobytes()
             key.append((scope, step, int(counts.value[f])))
         alike.setdefault(tuple(key), []).append((list(number), own))
+    planned: list[Any] = []
+    summed_out: list[AnyCodes] = []
+    asked: list[AnyCodes] = []
     for found in alike.values():
         nodes, factors = (np.array(each) for each in zip(*found, strict=True))
         local = counts.select(factors[0])
         place = np.argsort(nodes[0])
         local = local._replace(node=place[np.searchsorted(nodes[0], local.node, sorter=place)])
+        shape = None
         if len(local.node) - local.n - nodes.shape[1] + 1 <= MOST_LOOPS:
-            shape = shape_of(local, nodes.shape[1])
-            if shape is not None:
-                yield Small(nodes, factors, shape)
-                continue
-        for i in range(len(nodes)):  # large ones one by one
-            yield Large(nodes[i : i + 1], factors[i : i + 1], local)
+            cards, tables = tables_of(local, nodes.shape[1])
+            shape = shape_of(cards, tables, LARGEST_TABLE, LARGEST_COMPONENT)
+        if shape is None:  # large ones one by one
+            for i in range(len(nodes)):
+                yield Large(nodes[i : i + 1], factors[i : i + 1], local)
+            continue
+        soft = factors[:, np.isfinite(local.values[local.value]).all(axis=1)]
+        numbers = sum(map(np.size, asked)) + np.arange(soft.size).reshape(soft.shape)
+        places = sum(map(np.size, summed_out)) + np.arange(nodes.size).reshape(nodes.shape)
+        planned.append((shape, places, numbers))
+        summed_out.append(nodes)
+        asked.append(soft)
+    if planned:
+        nodes, soft = (np.concatenate([each.ravel() for each in of]) for of in (summed_out, asked))
+        yield Small(nodes, soft, lay_cliques(planned), sum(map(len, summed_out)))
 
 
 def _capped(value: Floats) -> Floats:
@@ -434,10 +447,13 @@ class Alone:
         told, log_z, broken = count_messages(scores, self.step, self.value)
         return _shares(told + scores), log_z, broken[:, None], True
 
-    def decode(self, scores: Floats, at: AnyCodes) -> AnyCodes:
-        """Return the likeliest joint labels of the components at these places."""
-        step = self.step[at]
-        n = scores.shape[1]
+    @property
+    def n(self) -> int:
+        return len(self.nodes)
+
+    def decode(self, scores: Floats) -> AnyCodes:
+        """Return the likeliest joint labels."""
+        step, n = self.step, scores.shape[1]
         if n == 2:
             sums = step[:, 0, :, None] + step[:, 1, None, :]
             joint = scores[:, 0, :, None] + scores[:, 1, None, :] + _at(self.value, sums)
@@ -539,180 +555,58 @@ def one_messages(
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """Tables over the variables of a component, and the order in which these are summed out.
-
-    Variables are its nodes, then counters.
-    """
-
-    cards: list[int]
-    tables: list[tuple[Scope, Floats, int]]  # the last one of a soft factor names it; others −1
-    visits: list[int]
-    n_entries: float  # of all cliques
-
-
-@dataclass(frozen=True, eq=False)
 class Small:
-    """Components of one shape, inferred side by side by elimination."""
+    """Components of several counts that are summed out, all together."""
 
-    nodes: AnyCodes  # (n_components, n_nodes)
-    factors: AnyCodes  # (n_components, n_factors)
-    shape: Shape
+    nodes: AnyCodes  # (n_nodes,)
+    factors: AnyCodes  # (n_asked,) soft ones: whether they are broken is asked
+    cliques: Cliques
+    n: int  # how many components
 
     def infer(
         self, scores: Floats, memory: Memory, sweeps: int
     ) -> tuple[Floats, Floats, Floats, bool]:
-        found = [self._sum(part) for part in self._parts(scores)]
-        q, log_z, broken = (np.concatenate(each) for each in zip(*found, strict=True))
-        return q, log_z, broken, True
+        q, broken = np.zeros(scores.shape), np.zeros(len(self.factors))
+        nothing = np.zeros(len(self.factors))
+        _, log_z = self._backend().eliminate(scores, self.cliques, nothing, q, broken)
+        return q, np.array([log_z]), broken, True
 
-    def decode(self, scores: Floats, at: AnyCodes) -> AnyCodes:
-        """Return the likeliest joint labels of components side by side."""
-        return np.concatenate([self._maximise(part) for part in self._parts(scores)])
+    def decode(self, scores: Floats) -> AnyCodes:
+        """Return the likeliest joint labels."""
+        label = np.zeros(len(scores), dtype=np.int32)
+        nothing = np.zeros(len(self.factors))
+        self._backend().decode_cliques(scores, self.cliques, nothing, label)
+        return label
 
-    def _parts(self, scores: Floats) -> list[Floats]:
-        n_at_once = max(1, int(LARGEST_BATCH / self.shape.n_entries))
-        return [scores[low : low + n_at_once] for low in range(0, len(scores), n_at_once)]
+    def _backend(self) -> Any:
+        if len(self.cliques.up) < COMPILED:
+            return reference
+        from tiebreak.kernels import compiled
 
-    def _collect(self, scores: Floats, *, by_max: bool) -> tuple[list[Any], Floats]:
-        """Sum, or maximise, out one variable after the other, one at a time."""
-        cards, visits = self.shape.cards, self.shape.visits
-        place = {v: turn for turn, v in enumerate(visits)}
-        buckets: list[list[tuple[Scope, Floats]]] = [[] for _ in cards]
-        for scope, table, _ in self.shape.tables:
-            buckets[min(scope, key=place.__getitem__)].append((scope, table[None]))
-        for node in range(scores.shape[1]):
-            buckets[node].append(((node,), scores[:, node]))
-        cliques: list[Any] = [None] * len(cards)
-        log_z = np.zeros(len(scores))
-        for v in visits:
-            rest = sorted({u for scope, _ in buckets[v] for u in scope} - {v}, key=place.get)  # type: ignore[arg-type]
-            target = (v, *rest)
-            joint = np.zeros((len(scores), *(cards[u] for u in target)))
-            for scope, table in buckets[v]:
-                joint += _spread(table, scope, target)
-            message = joint.max(axis=1) if by_max else _log_sum(np.moveaxis(joint, 1, -1))
-            cliques[v] = target, joint, message
-            if rest:
-                buckets[rest[0]].append((tuple(rest), message))
-            else:
-                log_z += message
-        return cliques, log_z
-
-    def _sum(self, scores: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return q, log Z and the probability that each factor is broken."""
-        cliques, log_z = self._collect(scores, by_max=False)
-        beliefs: list[Any] = [None] * len(cliques)
-        q = np.empty(scores.shape)
-        with np.errstate(invalid="ignore"):
-            for v in reversed(self.shape.visits):
-                target, joint, message = cliques[v]
-                if len(target) > 1:
-                    above_target, above = beliefs[target[1]]
-                    drop = tuple(i + 1 for i, u in enumerate(above_target) if u not in target)
-                    shared = tuple(u for u in above_target if u in target)
-                    seen = _spread(_log_sum_over(above, drop), shared, target[1:])
-                    gain: Floats = np.where(np.isneginf(message), 0.0, seen - message)
-                    joint = joint + np.expand_dims(gain, 1)
-                beliefs[v] = target, joint
-                if v < self.nodes.shape[1]:
-                    q[:, v] = _shares(_log_sum_over(joint, tuple(range(2, joint.ndim))))
-            broken = np.zeros((len(scores), self.factors.shape[1]))
-            for scope, table, f in self.shape.tables:
-                if f >= 0:
-                    target, joint = beliefs[min(scope, key=self.shape.visits.index)]
-                    worse = np.where(_spread(table[None], scope, target) < 0.0, joint, -np.inf)
-                    broken[:, f] = np.exp(_log_sum(worse.reshape(len(worse), -1)) - log_z)
-        return q, log_z, broken
-
-    def _maximise(self, scores: Floats) -> AnyCodes:
-        cliques, _ = self._collect(scores, by_max=True)
-        chosen = np.zeros((len(scores), len(cliques)), dtype=np.int32)
-        row = np.arange(len(scores))
-        for v in reversed(self.shape.visits):
-            target, joint, _ = cliques[v]
-            given = joint[(row, slice(None), *(chosen[:, u] for u in target[1:]))]
-            chosen[:, v] = given.argmax(axis=1)
-        return chosen[:, : scores.shape[1]]
+        return compiled
 
 
-def shape_of(counts: Counts, n_nodes: int) -> Shape | None:
-    """Return how a component is eliminated; None where some table would be too large."""
+def tables_of(counts: Counts, n_nodes: int) -> tuple[list[int], list[Factor]]:
+    """Return numbers of states, of nodes and counters, and tables over them: one component's."""
     cards = [counts.step.shape[1]] * n_nodes
-    tables: list[tuple[Scope, Floats, int]] = []
+    tables: list[Factor] = []
     for f in range(counts.n):
         own = slice(counts.start[f], counts.start[f + 1])
         value = _capped(counts.values[counts.value[f]])
         ends, steps = counts.node[own].tolist(), counts.step[own]
         sums: Any = steps[0]  # of the literals so far, by the classes of `scope`
-        scope: Scope = (ends[0],)
+        scope: tuple[int, ...] = (ends[0],)
         for node, step in zip(ends[1:], steps[1:], strict=True):
             if len(ends) > 2:  # a counter goes between, so that no table has more than three axes
                 states = np.arange(min(int(sums.max()) + 1, len(value)))
                 counter = np.where(states == np.minimum(sums, states[-1])[..., None], 0.0, -np.inf)
                 cards.append(len(states))
-                tables.append(((*scope, len(cards) - 1), counter, -1))
+                tables.append(((*scope, len(cards) - 1), counter, None))
                 scope, sums = (len(cards) - 1,), states
             sums, scope = sums[:, None] + step, (*scope, node)
-        is_soft = np.isfinite(value).all()
-        tables.append((scope, _at(value, sums), f if is_soft else -1))
-    order = elimination_order(cards, [scope for scope, *_ in tables])
-    return None if order is None else Shape(cards, tables, *order)
-
-
-def elimination_order(cards: list[int], scopes: list[Scope]) -> tuple[list[int], float] | None:
-    """Return an order to sum variables out, the smallest table next, and the entries of all tables.
-
-    None: one of them is too large.
-    """
-    near: list[set[int]] = [set() for _ in cards]
-    for scope in scopes:
-        for v in scope:
-            near[v].update(u for u in scope if u != v)
-    log_card = np.log(cards).tolist()
-    size = [log_card[v] + sum(log_card[u] for u in around) for v, around in enumerate(near)]
-    heap = [(each, v) for v, each in enumerate(size)]
-    heapq.heapify(heap)
-    is_left = [True] * len(cards)
-    visits: list[int] = []
-    most, entries = np.log(LARGEST_TABLE), 0.0
-    while heap:
-        now, v = heapq.heappop(heap)
-        if not is_left[v] or now != size[v]:
-            continue
-        entries += np.exp(now)
-        if now > most or entries > LARGEST_COMPONENT:
-            return None
-        is_left[v] = False
-        visits.append(v)
-        for u in near[v]:  # they are tied to each other now
-            near[u] |= near[v]
-            near[u] -= {u, v}
-        for u in near[v]:
-            new = log_card[u] + sum(log_card[w] for w in near[u])
-            if new != size[u]:
-                size[u] = new
-                heapq.heappush(heap, (new, u))
-    return visits, entries
-
-
-def _spread(table: Floats, scope: Sequence[int], target: Sequence[int]) -> Floats:
-    """Lay `table`, (n, …) over `scope`, along the axes of `target`."""
-    places = [target.index(v) for v in scope]
-    order = sorted(range(len(scope)), key=places.__getitem__)
-    shape = [1] * len(target)
-    for i in order:
-        shape[places[i]] = table.shape[i + 1]
-    return table.transpose([0, *(i + 1 for i in order)]).reshape([len(table), *shape])
-
-
-def _log_sum_over(x: Floats, axes: tuple[int, ...]) -> Floats:
-    """Return the log of the sum over some axes."""
-    if not axes:
-        return x
-    kept = [axis for axis in range(x.ndim) if axis not in axes]
-    moved = x.transpose([*kept, *axes])
-    return _log_sum(moved.reshape([*moved.shape[: len(kept)], -1]))
+        worth = _at(value, sums)
+        tables.append((scope, worth, worth < 0.0 if np.isfinite(value).all() else None))
+    return cards, tables
 
 
 # -- large components: messages --------------------------------------------------------------------
@@ -725,6 +619,7 @@ class Large:
     nodes: AnyCodes  # (1, n_nodes)
     factors: AnyCodes  # (1, n_factors)
     counts: Counts  # their nodes by place in `nodes`
+    n = 1
 
     def infer(
         self, scores: Floats, memory: Memory, sweeps: int
@@ -750,10 +645,10 @@ class Large:
             log_z += z.sum() - own[batch.counts.node].sum()
         return np.exp(total - own[:, None])[None], np.array([log_z]), broken, settled
 
-    def decode(self, scores: Floats, at: AnyCodes) -> AnyCodes | None:
-        """Return the likeliest joint labels; None where none are found."""
+    def decode(self, scores: Floats) -> AnyCodes:
+        """Return the likeliest joint labels; single ones where no joint ones are found."""
         found = by_program(scores[0], self.counts)
-        return None if found is None else found[None]
+        return scores.argmax(axis=2) if found is None else found[None]
 
     def _batches(self) -> Iterator[_Messages]:
         """Lay factors of one value, and one size where that matters, side by side."""

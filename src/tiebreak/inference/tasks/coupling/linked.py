@@ -270,7 +270,7 @@ class Linked(Independent):
         coupling = self.plan.coupling(joint.log_odds)
         network = self.plan.network
         equal = self.backend.agreement(joint.scores, network, coupling, joint.messages)
-        in_cliques = self.plan.cliques.edge
+        in_cliques = self.plan.cliques.event
         equal[in_cliques] = joint.equal[in_cliques]
         return self.plan.agreement(equal, joint.belief)
 

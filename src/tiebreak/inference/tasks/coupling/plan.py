@@ -9,26 +9,20 @@ groups are the nodes, the links between them the edges. A component of nodes is 
 - small: it has loops, but few enough to sum out node by node, which is exact too.
 - large: damped loopy belief propagation, which is approximate.
 
-Summing out a node makes one table over the node and its remaining neighbours (a clique), and ties
-those neighbours to each other. Min-fill takes next the node that adds the fewest such ties. A ring
-of 0 – 1 – 2 – 3: node 0 goes first, with the clique {0, 1, 3}, and ties 1 to 3. Then 1 goes with
-{1, 2, 3}, 2 with {2, 3}, and 3 alone. Tables have K³, K³, K² and K entries.
-
 A soft link between two nodes weighs their edge, one between a node and a known group weighs one
 class of the node, and inside a group or between known ones it adds a constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain, combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.inference.tasks.coupling.elimination import Factor, Shape, lay_cliques, shape_of
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.kernels.network import NO_CLIQUES, Cliques, Network, network
+from tiebreak.kernels.network import Cliques, Network, network
 from tiebreak.links.graph import (
     OPEN,
     Implications,
@@ -42,9 +36,7 @@ from tiebreak.links.graph import (
 SUREST = 1e3  # log-odds: beyond, sums with scores would lose the scores
 LARGEST_TABLE = 10_000  # entries of one clique, K^(width + 1)
 LARGEST_COMPONENT = 20_000  # entries of all cliques of a component: some milliseconds per sweep
-LARGEST_CORE = 150  # nodes with three neighbours or more that are worth a search
 MOST_LOOPS = 2_000  # independent loops of a component that is worth a look
-NO_PARENT = -1  # of a clique whose node is the last of its component
 
 NOWHERE = -1  # of a group that is no node, and of a link that acts on no edge or node
 
@@ -54,9 +46,7 @@ FOREST = 0
 SMALL = 1
 LARGE = 2
 
-Edges = dict[tuple[int, int], int]  # ends, the smaller first, to the number of the edge
-Clique = tuple[int, list[int]]  # a node and the later nodes it is tied to
-Orders = list[tuple[list[Clique], Edges]]  # of each component
+Planned = tuple[Shape, Any, Any]  # nodes and edges of components of one shape
 
 
 class LinkReport(NamedTuple):
@@ -188,7 +178,7 @@ def plan(implied: Implications, soft: LinkCodes, n_classes: int) -> Plan:
     low, high = (end.astype(np.int32) for end in np.divmod(pairs, max(len(open_group), 1)))
 
     component = components(len(open_group), low, high)
-    kind, orders, report = _kinds(component, low, high, n_classes)
+    kind, planned, report = _kinds(component, low, high, n_classes)
     turn = _visiting_order(len(open_group), low, high, component, kind)
     node = np.full(len(known), NOWHERE, dtype=np.int32)
     node[open_group] = turn
@@ -212,7 +202,7 @@ def plan(implied: Implications, soft: LinkCodes, n_classes: int) -> Plan:
         network(len(open_group), turn[low], turn[high]),
         turn[low],
         turn[high],
-        _cliques(orders, turn, n_classes),
+        lay_cliques([(shape, turn[nodes], edges) for shape, nodes, edges in planned]),
         int(n_of_kind[FOREST]),
         int(n_of_kind[FOREST] + n_of_kind[SMALL]),
         report,
@@ -228,39 +218,41 @@ def plan(implied: Implications, soft: LinkCodes, n_classes: int) -> Plan:
 
 def _kinds(
     component: Codes, left: Codes, right: Codes, n_classes: int
-) -> tuple[Kinds, Orders, LinkReport]:
+) -> tuple[Kinds, list[Planned], LinkReport]:
     """Say how each component is inferred, with the elimination order of small loopy ones."""
     n_nodes = np.bincount(component)
     n_edges = np.bincount(component[left], minlength=len(n_nodes))
     kind = np.where(n_edges >= n_nodes, LARGE, FOREST).astype(np.int8)
-    orders: Orders = []
-    if (kind == LARGE).any():
-        maybe_small = np.flatnonzero((kind == LARGE) & worth_a_try(n_nodes, n_edges, n_classes))
+    # by sizes alone: which might be summed out cheaply
+    is_hopeless = (n_nodes * n_classes**2 > LARGEST_COMPONENT) | (n_edges - n_nodes >= MOST_LOOPS)
+    alike: dict[Any, list[tuple[int, list[int], Any]]] = {}
+    if (maybe_small := np.flatnonzero((kind == LARGE) & ~is_hopeless)).size:
         of_edge = component[left]
         by_component = np.argsort(of_edge, kind="stable")
         first = np.searchsorted(of_edge, np.arange(len(n_nodes) + 1), sorter=by_component)
         for c in maybe_small.tolist():
-            inside = by_component[first[c] : first[c + 1]].tolist()
-            edges = {(int(left[e]), int(right[e])): e for e in inside}
-            order = elimination_order(edges, n_classes)
-            if order is not None:
-                kind[c] = SMALL
-                orders.append((order, edges))
+            inside = by_component[first[c] : first[c + 1]]
+            number: dict[int, int] = {}
+            ends = zip(left[inside].tolist(), right[inside].tolist(), strict=True)
+            key = tuple(tuple(number.setdefault(v, len(number)) for v in pair) for pair in ends)
+            alike.setdefault(key, []).append((c, list(number), inside))
+    planned: list[Planned] = []
+    equal = np.eye(n_classes, dtype=bool)
+    for key, found in alike.items():
+        cards = [n_classes] * len(found[0][1])
+        edges: list[Factor] = [(pair, None, equal) for pair in key]
+        shape = shape_of(cards, edges, LARGEST_TABLE, LARGEST_COMPONENT)
+        if shape is not None:
+            own, nodes, numbers = zip(*found, strict=True)
+            kind[list(own)] = SMALL
+            planned.append((shape, np.array(nodes), np.array(numbers)))
     report = LinkReport(
         merged=int((n_nodes == 1).sum()),
         forest=int(((kind == FOREST) & (n_nodes > 1)).sum()),
         small=int((kind == SMALL).sum()),
         large=int((kind == LARGE).sum()),
     )
-    return kind, orders, report
-
-
-def _cliques(orders: Orders, turn: Codes, n_classes: int) -> Cliques:
-    """Return the cliques of small components, their nodes numbered by visits."""
-    if not orders:
-        return NO_CLIQUES
-    cliques = cliques_of(orders, n_classes)
-    return cliques._replace(node=turn[cliques.node], rest=turn[cliques.rest])
+    return kind, planned, report
 
 
 def _visiting_order(n: int, left: Codes, right: Codes, component: Codes, kind: Kinds) -> Codes:
@@ -287,124 +279,3 @@ def _visiting_order(n: int, left: Codes, right: Codes, component: Codes, kind: K
     visit = np.empty(n, dtype=np.int32)
     visit[by_visit] = np.arange(n, dtype=np.int32)
     return visit
-
-
-# -- elimination -----------------------------------------------------------------------------------
-
-
-def worth_a_try(n_nodes: Offsets, n_edges: Offsets, n_classes: int) -> Mask:
-    """Say which components, by their sizes alone, might be summed out cheaply."""
-    return (n_nodes * n_classes**2 <= LARGEST_COMPONENT) & (n_edges - n_nodes < MOST_LOOPS)
-
-
-def elimination_order(edges: Edges, n_classes: int) -> list[Clique] | None:
-    """Return a good order to sum out the nodes of one component, or None where none is cheap.
-
-    Nodes with at most two neighbours go first, which is never worse; the rest go by min-fill.
-
-    >>> elimination_order({(0, 1): 0, (1, 2): 1, (2, 3): 2, (0, 3): 3}, 3)
-    [(0, [1, 3]), (1, [2, 3]), (2, [3]), (3, [])]
-    """
-    neighbours = _neighbours(edges)
-    order: list[Clique] = []
-    n_entries = 0
-    searched = False
-    light = sorted((v for v in neighbours if len(neighbours[v]) <= 2), reverse=True)
-    while neighbours:
-        if light:
-            node = light.pop()
-        elif not searched and len(neighbours) > LARGEST_CORE:
-            return None
-        else:
-            searched = True
-            node = min(neighbours, key=lambda v: (_fill(neighbours, v), len(neighbours[v]), v))
-        if node not in neighbours:
-            continue
-        later = sorted(neighbours[node])
-        table_size = n_classes ** (len(later) + 1)
-        n_entries += table_size
-        if table_size > LARGEST_TABLE or n_entries > LARGEST_COMPONENT:
-            return None
-        order.append((node, later))
-        _sum_out(neighbours, node)
-        light.extend(v for v in reversed(later) if len(neighbours[v]) <= 2)
-    return order
-
-
-def cliques_of(orders: Orders, n_classes: int) -> Cliques:
-    """Lay out the cliques of several components for the kernels.
-
-    The message of a clique goes to the clique that sums out the next of its nodes: in the square
-    above, that of {0, 1, 3} over (1, 3) goes to {1, 2, 3}, where 1 is digit 0 and 3 is digit 2.
-
-    >>> edges = {(0, 1): 0, (1, 2): 1, (2, 3): 2, (0, 3): 3}
-    >>> cliques = cliques_of([(elimination_order(edges, 3), edges)], 3)
-    >>> cliques.parent.tolist(), cliques.rest.tolist(), cliques.place.tolist()
-    ([1, 2, 3, -1], [1, 3, 2, 3, 3], [0, 2, 0, 1, 0])
-    >>> cliques.edge.tolist(), cliques.edge_start.tolist()  # 1 – 3 is a tie, not an edge
-    ([0, 3, 1, 2], [0, 2, 3, 4, 4])
-    """
-    node: list[int] = []
-    parent: list[int] = []
-    rest: list[list[int]] = []
-    place: list[list[int]] = []
-    inside: list[list[int]] = []  # edges between the node and the rest, and the digits of these
-    digit: list[list[int]] = []
-    for order, edges in orders:
-        number_of = {each: len(node) + turn for turn, (each, _) in enumerate(order)}
-        later_of = dict(order)
-        for each, later in order:
-            node.append(each)
-            rest.append(later)
-            heir = min(later, key=number_of.__getitem__) if later else NO_PARENT
-            parent.append(number_of.get(heir, NO_PARENT))
-            above = [heir, *later_of.get(heir, [])]
-            place.append([above.index(other) for other in later])
-            pairs = [(min(each, other), max(each, other)) for other in later]
-            inside.append([edges[pair] for pair in pairs if pair in edges])
-            digit.append([d for d, pair in enumerate(pairs, start=1) if pair in edges])
-    width = np.array([len(later) for later in rest], dtype=np.int64)
-    return Cliques(
-        np.array(node, dtype=np.int32),
-        np.array(parent, dtype=np.int32),
-        _starts(width),
-        _end_to_end(rest),
-        _end_to_end(place),
-        _starts(np.array([len(each) for each in inside], dtype=np.int64)),
-        _end_to_end(inside),
-        _end_to_end(digit),
-        _starts(n_classes ** (width + 1)),
-        _starts(n_classes**width),
-    )
-
-
-def _end_to_end(lists: Iterable[list[int]]) -> Codes:
-    return np.fromiter(chain.from_iterable(lists), dtype=np.int32)
-
-
-def _neighbours(edges: Edges) -> dict[int, set[int]]:
-    neighbours: dict[int, set[int]] = {}
-    for left, right in edges:
-        neighbours.setdefault(left, set()).add(right)
-        neighbours.setdefault(right, set()).add(left)
-    return neighbours
-
-
-def _fill(neighbours: dict[int, set[int]], node: int) -> int:
-    """Return how many pairs of a node's neighbours are not yet tied."""
-    pairs = combinations(neighbours[node], 2)
-    return sum(right not in neighbours[left] for left, right in pairs)
-
-
-def _sum_out(neighbours: dict[int, set[int]], node: int) -> None:
-    """Remove a node and tie its neighbours to each other."""
-    around = neighbours.pop(node)
-    for v in around:
-        neighbours[v].discard(node)
-    for left, right in combinations(around, 2):
-        neighbours[left].add(right)
-        neighbours[right].add(left)
-
-
-def _starts(sizes: Offsets) -> Offsets:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
