@@ -17,19 +17,26 @@ from links.graphs import (
     that_keep,
 )
 
-from tiebreak.links import feasible
+from tiebreak.links import factors
 from tiebreak.links import graph as link_graph
-from tiebreak.links.feasible import Feasibility, find_classes
+from tiebreak.links.feasible import find_classes, keeps_apart, smallest_blame
 from tiebreak.links.graph import Closure, between_groups
 
 Bools = npt.NDArray[np.bool_]
 
 
-def find(closure: Closure, allowed: Bools | int) -> Feasibility:
-    """Find classes for the groups of a closure, each of so many or those that are allowed."""
+def blame_of(closure: Closure, allowed: Bools | int) -> list[int]:
+    """Return groups of a closure that cannot have classes together, of so many or those allowed."""
     if isinstance(allowed, int):
         allowed = np.ones((closure.n_groups, allowed), dtype=bool)
-    return find_classes(closure.left, closure.right, allowed)
+    return smallest_blame(closure.left, closure.right, allowed)
+
+
+def has_classes(closure: Closure, allowed: Bools) -> bool:
+    """Say whether classes are found that keep all groups apart."""
+    scores = np.where(allowed, 0.0, -np.inf)
+    label = find_classes(closure.left, closure.right, scores)
+    return keeps_apart(closure.left, closure.right, allowed, label)
 
 
 def that_fit(closure: Closure, allowed: Bools) -> Labellings:
@@ -40,39 +47,22 @@ def that_fit(closure: Closure, allowed: Bools) -> Labellings:
 
 def check_verdict(closure: Closure, allowed: Bools) -> None:
     """Compare what is found with all labellings."""
-    found = find(closure, allowed)
-    if found.group_class is not None:
-        label = completed(found, closure, allowed)
-        assert label.tolist() in that_fit(closure, allowed).tolist()
+    blame = blame_of(closure, allowed)
+    assert has_classes(closure, allowed) == bool(len(that_fit(closure, allowed)))
+    if has_classes(closure, allowed):
+        assert not blame
         return
-    assert not len(that_fit(closure, allowed))
-    assert found.blame is not None
-    inside = np.isin(closure.left, found.blame) & np.isin(closure.right, found.blame)
+    inside = np.isin(closure.left, blame) & np.isin(closure.right, blame)
     blamed = closure._replace(left=closure.left[inside], right=closure.right[inside])
-    others = ~np.isin(np.arange(len(allowed)), found.blame)
+    others = ~np.isin(np.arange(len(allowed)), blame)
     assert not len(that_fit(blamed, allowed | others[:, None]))
-
-
-def completed(found: Feasibility, closure: Closure, allowed: Bools) -> npt.NDArray[np.int32]:
-    """Give those who wait the first class that nobody around them has."""
-    assert found.group_class is not None
-    label = found.group_class.copy()
-    near = link_graph.neighbours(closure.n_groups, closure.left, closure.right)
-    for group in found.waiting:
-        around = near.value[near.start[group] : near.start[group + 1]]
-        taken = np.isin(np.arange(allowed.shape[1]), label[around])
-        label[group] = (allowed[group] & ~taken).argmax()
-        assert allowed[group, label[group]]
-        assert not taken[label[group]]
-    return label
 
 
 def test_an_odd_cycle_needs_three_classes() -> None:
     case = GOLDEN["conflicts"]
     closure = link_graph.close(4, golden_codes(case["odd_cycle"]))
-    two, three = (find(closure, k).blame is None for k in (2, 3))
-    assert two == case["expected"]["feasible_2"]
-    assert three == case["expected"]["feasible_3"]
+    assert (not blame_of(closure, 2)) == case["expected"]["feasible_2"]
+    assert (not blame_of(closure, 3)) == case["expected"]["feasible_3"]
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 4])
@@ -95,6 +85,7 @@ def test_the_verdict_respects_the_classes_allowed(
     closure = link_graph.close(graph[0], codes(graph[1]))
     rng = np.random.default_rng(seed)
     allowed = rng.random((closure.n_groups, n_classes)) < share
+    allowed[~allowed.any(axis=1)] = True
     known = np.flatnonzero(rng.random(closure.n_groups) < share_known)
     allowed[known] = np.eye(n_classes, dtype=bool)[rng.integers(n_classes, size=len(known))]
     check_verdict(closure, allowed)
@@ -104,16 +95,16 @@ def test_a_clique_of_one_too_many_is_blamed_alone() -> None:
     clique = [(a, b, False) for a, b in itertools.combinations(range(10, 21), 2)]
     ring = [(i, (i + 1) % 10, False) for i in range(10)]
     closure = link_graph.close(21, codes([*clique, *ring, (0, 10, False)]))
-    assert find(closure, 10).blame == list(range(10, 21))
-    assert find(closure, 11).group_class is not None
+    assert blame_of(closure, 10) == list(range(10, 21))
+    assert not blame_of(closure, 11)
 
 
-def test_the_core_of_the_component_is_blamed() -> None:
+def test_what_can_be_spared_is_not_blamed() -> None:
     # Three pairs of twins, each apart from all but its twin: three classes suffice, no group waits.
     twins = [(a, b, False) for a, b in itertools.combinations(range(6), 2) if a // 2 != b // 2]
     clique = [(a, b, False) for a, b in itertools.combinations(range(6, 10), 2)]
     closure = link_graph.close(20, codes([*twins, *clique, (5, 6, False), (9, 15, False)]))
-    assert find(closure, 3).blame == list(range(10))
+    assert blame_of(closure, 3) == [6, 7, 8, 9]
 
 
 def no_triangle_yet_four_classes() -> Rows:
@@ -125,27 +116,16 @@ def no_triangle_yet_four_classes() -> Rows:
 
 def test_three_classes_fail_without_a_clique_of_four() -> None:
     closure = link_graph.close(11, codes(no_triangle_yet_four_classes()))
-    assert find(closure, 3).blame == list(range(11))
-    assert find(closure, 4).group_class is not None
+    assert blame_of(closure, 3) == list(range(11))
+    assert not blame_of(closure, 4)
 
 
-def test_what_is_not_decided_in_time_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_decided_in_time_is_blamed_on_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     closure = link_graph.close(11, codes(no_triangle_yet_four_classes()))
-    for name, limit in (("SECONDS", 0.0), ("LARGEST_CORE", 10)):
-        with monkeypatch.context() as patch:
-            patch.setattr(feasible, name, limit)
-            found = find(closure, 3)
-        assert (found.group_class, found.blame) == (None, None)
-
-
-def test_a_part_is_proved_infeasible_though_another_is_unknown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(feasible, "SECONDS", 0.0)  # greed alone, and what has no class at all
-    closure = link_graph.close(12, codes(no_triangle_yet_four_classes()))
-    allowed = np.ones((12, 3), dtype=bool)
-    allowed[11] = False
-    assert find(closure, allowed).blame == [11]
+    monkeypatch.setattr(factors, "LARGEST_TABLE", 1)
+    assert blame_of(closure, 3) == list(range(11))
+    monkeypatch.setattr(factors, "LARGEST_PROGRAM", 1)
+    assert not blame_of(closure, 3)
 
 
 def test_what_greed_cannot_colour_the_program_can() -> None:
@@ -156,8 +136,7 @@ def test_what_greed_cannot_colour_the_program_can() -> None:
     closure = link_graph.close(1800, codes(rows))
     allowed = np.ones((1800, 3), dtype=bool)
     allowed[8::9] = [False, True, False]
-    found = find(closure, allowed)
-    label = completed(found, closure, allowed)
+    label = find_classes(closure.left, closure.right, np.where(allowed, 0.0, -np.inf))
     assert not link_graph.violated(label, codes(rows)).any()
     assert (label[8::9] == 1).all()
 
@@ -172,9 +151,7 @@ def test_large_sparse_graphs_get_classes(n_classes: int) -> None:
         left[apart], right[apart], np.zeros(apart.sum(), dtype=bool), None, None
     )
     closure = link_graph.close(n_groups, links)
-    allowed = np.ones((n_groups, n_classes), dtype=bool)
-    label = completed(find(closure, allowed), closure, allowed)
-    assert not link_graph.violated(label, links).any()
+    assert has_classes(closure, np.ones((n_groups, n_classes), dtype=bool))
 
 
 def test_a_long_chain_waits_whatever_the_number_of_classes() -> None:
@@ -182,6 +159,4 @@ def test_a_long_chain_waits_whatever_the_number_of_classes() -> None:
     links = link_graph.distinct(chain[:-1], chain[1:], np.zeros(19_999, dtype=bool), None, None)
     closure = link_graph.close(20_000, links)
     for n_classes in (3, 100):
-        allowed = np.ones((20_000, n_classes), dtype=bool)
-        label = completed(find(closure, allowed), closure, allowed)
-        assert not link_graph.violated(label, links).any()
+        assert has_classes(closure, np.ones((20_000, n_classes), dtype=bool))

@@ -11,7 +11,7 @@ from tiebreak.data.ids import Ids
 from tiebreak.errors import LinkError, note
 from tiebreak.kernels.layout import Codes
 from tiebreak.links.chains import ChainStep
-from tiebreak.links.feasible import find_classes
+from tiebreak.links.feasible import smallest_blame
 from tiebreak.links.graph import (
     OPEN,
     Conflict,
@@ -160,8 +160,7 @@ class _Refusals(NamedTuple):
             known = np.flatnonzero(group_class[tied] != OPEN)
             allowed[known] = np.arange(self.implied.n_classes) == group_class[tied[known], None]
         ends = places_in(tied, closure.left), places_in(tied, closure.right)
-        blame = find_classes(*ends, allowed).blame
-        return [] if blame is None else tied[blame].tolist()
+        return [int(group) for group in tied[smallest_blame(*ends, allowed)]]
 
     def _conflict(self, known: KnownGroups, conflict: Conflict) -> LinkError:
         """Say how known labels and links contradict each other."""

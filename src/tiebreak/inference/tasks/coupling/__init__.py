@@ -5,13 +5,13 @@ The map, in the order of a fit:
     links.graph  what follows from links and gold: tasks that hard links make one are a group
     plan         open groups are nodes, links between them edges: which algorithm infers each
                  component, in which order its nodes are visited, and where each soft link acts
-    elimination  how a small component with loops is summed out, of links or of constraints
+                 (links.elimination: in which order small components with loops are summed out)
     linked       `Linked`, the task model: members and nodes, belief propagation and elimination,
                  one class per task that breaks no link
                  (link_errors: where the error rates of links are learnt)
     starts       where a climb begins, where links tie three tasks or more
-    factors      constraints: counts over the same nodes, with links as a case
-                 (constrain: where they act, at the end; conflict: where they cannot hold)
+    constrain    constraints, at the end: counts over the same nodes, links among them
+                 (links.factors: how they are inferred; conflict: which of them cannot hold)
 
 A task has these numbers on its way:
 

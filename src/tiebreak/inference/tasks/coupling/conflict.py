@@ -12,7 +12,7 @@ import numpy as np
 from tiebreak.data.ids import Ids
 from tiebreak.errors import ConstraintError
 from tiebreak.inference.tasks.coupling.constrain import ConstraintCodes
-from tiebreak.inference.tasks.coupling.factors import Counts, canonical, joined, of_links
+from tiebreak.links.factors import Counts, joined, of_links, smallest_conflict
 from tiebreak.links.table import Links
 
 GOLD, LINK, RULE = "gold", "link", "constraint"
@@ -26,7 +26,7 @@ def check(rules: ConstraintCodes, tasks: Ids, classes: Ids, links: Links | None)
     if node is None:
         return
     items, counts, n_nodes = _around(int(tied.variable[node]), rules)
-    chain = [items[i] for i in smallest_conflict(counts, n_nodes)]
+    chain = [items[i] for i in smallest_conflict(counts, np.ones((n_nodes, rules.n_classes), bool))]
     raise ConstraintError(
         "constraints-contradict",
         chain=[_tell(item, rules, tasks, classes, links) for item in chain],
@@ -78,35 +78,3 @@ def _tell(
     sign = "=" if codes.must[at] else "≠"
     where = LINK if links is None else links.where(int(codes.row[at]))
     return f"{left!r} {sign} {right!r}", where
-
-
-def smallest_conflict(counts: Counts, n_nodes: int) -> list[int]:
-    """Return the places of factors that cannot hold together, none of which can be spared.
-
-    >>> values = np.array([[-np.inf, 0.0, -np.inf], [-np.inf, 0.0, 0.0]])  # exactly one; known
-    >>> step, start = np.tile([0, 1], (4, 1)), np.array([0, 2, 3, 4])
-    >>> counts = Counts(start, np.array([0, 1, 0, 1]), step, np.array([0, 1, 1]), values)
-    >>> smallest_conflict(counts, 2)
-    [2, 1, 0]
-    """
-
-    def contradiction(chosen: list[int]) -> list[int] | None:
-        network = canonical(
-            counts.select(np.array(chosen, dtype=np.int64)),
-            np.ones((n_nodes, counts.step.shape[1]), dtype=bool),
-        )
-        return None if network.impossible() is None else [chosen[i] for i in network.chain()]
-
-    left = contradiction(list(range(counts.n)))
-    assert left is not None  # else there is nothing to tell
-    size = max(len(left) // 2, 1)
-    while size:  # whole pieces first, then one by one
-        at = 0
-        while at < len(left):
-            found = contradiction(left[:at] + left[at + size :])
-            if found is None:
-                at += size
-            else:
-                left = [f for f in left if f in set(found)]
-        size //= 2
-    return contradiction(left) or left

@@ -17,10 +17,9 @@ import numpy as np
 from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import ConstraintError, note
 from tiebreak.inference.calibration import least_share
-from tiebreak.inference.tasks.coupling import factors
-from tiebreak.inference.tasks.coupling.factors import Beliefs, Counts, FactorNetwork, Memory
 from tiebreak.kernels.arrays import softmax
 from tiebreak.kernels.layout import Floats, Mask
+from tiebreak.links import factors
 from tiebreak.links.constraints import (
     LEARN,
     ORDER,
@@ -30,6 +29,7 @@ from tiebreak.links.constraints import (
     Literals,
     allowed_counts,
 )
+from tiebreak.links.factors import Beliefs, Counts, FactorNetwork, Memory
 from tiebreak.links.graph import AnyCodes, Implications, first_members
 
 if TYPE_CHECKING:

@@ -473,9 +473,7 @@ def _label_by_search(links: Linked, joint: Joint, coupling: Floats, label: Codes
     is_broken = np.isin(component, component[_on_broken_links(plan.network, coupling, label)])
     broken = np.flatnonzero(is_broken).astype(np.int32)
     inside = is_broken[left]
-    ends = [link_graph.places_in(broken, end[inside]) for end in (left, right)]
-    found = find_classes(ends[0], ends[1], joint.scores[broken] > -np.inf)
-    if found.group_class is not None:
-        label[broken] = found.group_class
-        waiting = broken[found.waiting]
-        links.backend.decode_greedily(joint.scores, plan.network, coupling, waiting, label)
+    left, right = (link_graph.places_in(broken, end[inside]) for end in (left, right))
+    found = find_classes(left, right, joint.scores[broken])
+    if not (found[left] == found[right]).any():
+        label[broken] = found

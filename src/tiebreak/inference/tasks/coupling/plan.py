@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.inference.tasks.coupling.elimination import Factor, Shape, lay_cliques, shape_of
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.kernels.network import Cliques, Network, network
+from tiebreak.links.elimination import Factor, Shape, lay_cliques, shape_of
 from tiebreak.links.graph import (
     OPEN,
     Implications,

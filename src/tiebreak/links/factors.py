@@ -30,16 +30,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from tiebreak.inference.tasks.coupling.elimination import Factor, lay_cliques, shape_of
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Floats, Mask, Offsets
 from tiebreak.kernels.network import Cliques
+from tiebreak.links.elimination import Factor, lay_cliques, shape_of
 from tiebreak.links.graph import AnyCodes, components
 
 LARGEST_TABLE = 20_000  # entries of one clique
@@ -50,7 +51,9 @@ SWEEPS = 300  # of messages in large components
 DAMPING = 0.5
 SETTLED = 1e-7  # change of messages
 LOWEST = -1e4  # log of a message
-SECONDS = 60.0  # for the joint labels of one component
+SECONDS = 60.0  # for the joint labels of one component, and for finding a smallest conflict
+LARGEST_PROGRAM = 1_000_000  # nodes times classes: beyond, nobody waits for an answer
+PROVED = 2  # HiGHS: that there are none
 FAR = 1 << 30  # beyond all steps
 LEAST_SCORE = -1e6  # in the place of −∞, which has no odds
 Steps = npt.NDArray[np.signedinteger[Any]]
@@ -198,7 +201,8 @@ class FactorNetwork:
         Each component keeps its likeliest classes where they break nothing, and has its likeliest
         joint labelling where they do: [eq:constraint-decode].
         """
-        label: AnyCodes = q.argmax(axis=1).astype(np.int32)
+        possible = np.where(np.isneginf(self.unary), -np.inf, q)
+        label: AnyCodes = possible.argmax(axis=1).astype(np.int32)
         self._repair(label, scores + self.unary, self._broken(label))
         return label
 
@@ -215,21 +219,21 @@ class FactorNetwork:
         tries = [np.where(each, k, allowed.argmax(axis=1)) for k, each in enumerate(allowed.T)]
         is_broken = np.logical_and.reduce([self._broken(label) for label in tries])
         label = tries[0].astype(np.int32)
-        self._repair(label, np.where(allowed, 0.0, -np.inf), is_broken)
-        left = np.flatnonzero((self._broken(label) & is_broken)[self.component])
+        undecided = self._repair(label, np.where(allowed, 0.0, -np.inf), is_broken)
+        left = np.flatnonzero((self._broken(label) & is_broken & ~undecided)[self.component])
         return int(left[0]) if len(left) else None
 
-    def chain(self) -> list[int]:
-        """Return the factors by which known classes lead to a contradiction, first ones first.
+    def chain(self, node: int) -> list[int]:
+        """Return the factors that lead to a contradiction at a node, first ones first.
 
-        All of them, where there is none that propagation sees.
+        All around it, where there is none that propagation sees.
         """
         found: list[int] = self._stuck()[:1].tolist()
-        waiting: list[int] = np.flatnonzero(np.isneginf(self.unary).all(axis=1))[:1].tolist()
-        if found:
-            waiting = self._nodes(found[0])
-        if not waiting:
-            return list(range(self.given.n))
+        waiting = self._nodes(found[0]) if found else [node]
+        if not found and not np.isneginf(self.unary[node]).all():
+            component = self.given.components(len(self.unary))
+            first = self.given.node[self.given.start[:-1]]
+            return list(np.flatnonzero(component[first] == component[node]).tolist())
         seen: set[int] = set()
         while waiting:
             node = waiting.pop(0)
@@ -258,13 +262,18 @@ class FactorNetwork:
         found[self.component[nodes]] = True
         return found
 
-    def _repair(self, label: AnyCodes, scores: Floats, is_broken: Mask) -> None:
-        """Give broken components their likeliest joint labels."""
+    def _repair(self, label: AnyCodes, scores: Floats, is_broken: Mask) -> Mask:
+        """Give broken components their likeliest joint labels; return which were not decided."""
+        undecided = np.zeros(len(is_broken), dtype=bool)
         for group in self.groups:
             is_bad = is_broken[self.component[group.nodes]]
             if is_bad.any():
                 found = group.decode(scores[group.nodes])
-                label[group.nodes] = np.where(is_bad, found, label[group.nodes])
+                if found is None:
+                    undecided[self.component[group.nodes]] = True
+                else:
+                    label[group.nodes] = np.where(is_bad, found, label[group.nodes])
+        return undecided
 
 
 def canonical(counts: Counts, allowed: Mask) -> FactorNetwork:
@@ -645,10 +654,10 @@ class Large:
             log_z += z.sum() - own[batch.counts.node].sum()
         return np.exp(total - own[:, None])[None], np.array([log_z]), broken, settled
 
-    def decode(self, scores: Floats) -> AnyCodes:
-        """Return the likeliest joint labels; single ones where no joint ones are found."""
+    def decode(self, scores: Floats) -> AnyCodes | None:
+        """Return the likeliest joint labels; None: not in time."""
         found = by_program(scores[0], self.counts)
-        return scores.argmax(axis=2) if found is None else found[None]
+        return None if found is None else found[None]
 
     def _batches(self) -> Iterator[_Messages]:
         """Lay factors of one value, and one size where that matters, side by side."""
@@ -707,8 +716,9 @@ Group = Alone | Small | Large
 
 
 def by_program(scores: Floats, counts: Counts) -> AnyCodes | None:
-    """Return the likeliest labels that keep all hard factors, by HiGHS; None: there are none.
+    """Return the likeliest labels that keep all hard factors, by HiGHS; None: not in time.
 
+    The likeliest single ones, where there are none.
     x[node, class] is 0 or 1, one class per node. A count with a hole in what it allows, or with
     soft values, has one more such variable for each sum.
     """
@@ -716,6 +726,8 @@ def by_program(scores: Floats, counts: Counts) -> AnyCodes | None:
     from scipy.sparse import csr_array
 
     n, n_classes = scores.shape
+    if scores.size > LARGEST_PROGRAM:
+        return None
     cost: list[Any] = list(-np.clip(scores, -1e6, 1e6).ravel())
     upper = list(np.isfinite(scores).astype(float).ravel())
     rows: list[dict[int, float]] = []
@@ -772,5 +784,37 @@ def by_program(scores: Floats, counts: Counts) -> AnyCodes | None:
         options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
     )
     if found.x is None:
-        return None
+        return scores.argmax(axis=1) if found.status == PROVED else None
     return np.asarray(found.x[: n * n_classes].reshape(n, n_classes).argmax(axis=1), np.int32)
+
+
+# -- what cannot hold ------------------------------------------------------------------------------
+
+
+def smallest_conflict(counts: Counts, allowed: Mask) -> list[int]:
+    """Return the places of factors that cannot hold together, none of which can be spared.
+
+    Empty where all can hold, as far as that is decided in time.
+
+    >>> values = np.array([[-np.inf, 0.0, -np.inf], [-np.inf, 0.0, 0.0]])  # exactly one; known
+    >>> step, start = np.tile([0, 1], (4, 1)), np.array([0, 2, 3, 4])
+    >>> counts = Counts(start, np.array([0, 1, 0, 1]), step, np.array([0, 1, 1]), values)
+    >>> smallest_conflict(counts, np.ones((2, 2), dtype=bool))
+    [2, 1, 0]
+    """
+
+    def contradiction(chosen: list[int]) -> list[int]:
+        network = canonical(counts.select(np.array(chosen, dtype=np.int64)), allowed)
+        node = network.impossible()
+        return [] if node is None else [chosen[i] for i in network.chain(node)]
+
+    left = contradiction(list(range(counts.n)))
+    last = monotonic() + SECONDS
+    size = len(left) // 2
+    while size and monotonic() < last:  # whole pieces first, then one by one
+        at = 0
+        while at < len(left) and monotonic() < last:
+            kept = set(contradiction(left[:at] + left[at + size :]))
+            left, at = ([f for f in left if f in kept], at) if kept else (left, at + size)
+        size //= 2
+    return contradiction(left) or left
