@@ -178,6 +178,11 @@ def test_predictions_and_updates_keep_constraints() -> None:
     found = model.predict(new, constraints=apart)
     assert list(found.best()) == ["n1", "n2"]
     assert list(found.best().values()).count("1") <= 1
+    linked = model.predict(new, links=[("n1", "n2", "must")], constraints=apart)
+    assert set(linked.best().values()) == {"0"}
+    with pytest.raises(tb.InputError) as raised:
+        model.predict(new, links=[("n1", "n2", "near")], constraints=apart)
+    assert raised.value.code == "near-elsewhere"
     before = len(model.constraints_)
     model.update(new, constraints=apart)
     assert len(model.constraints_) == before + 1

@@ -108,10 +108,10 @@ def predict(
 ) -> Labels:
     """Label the tasks of these responses or features, by workers and classifier as known."""
     if constraints is not None:
-        if links is not None:
-            raise OptionError("constraints-beside-links")
-        alone = predict(model, responses, None, features, classifier)
-        return _constrained(model, alone, tables.read_constraints(constraints))
+        table = tables.read_constraints(constraints)
+        if links is not None:  # they act at the end, too; each task is a draw of its own
+            table += Constraints.from_links(tables.read_links(links))
+        return _constrained(model, predict(model, responses, None, features, classifier), table)
     refuse_unfitted(model)
     if responses is None and features is None:
         raise OptionError("nothing-to-predict")

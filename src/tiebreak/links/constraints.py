@@ -31,9 +31,9 @@ import numpy.typing as npt
 from tiebreak.arguments import MAPPING, SEVERAL, checks, has_parts
 from tiebreak.data.frames import as_html
 from tiebreak.data.ids import MISSING, Column, Ids, as_numbers, encode, is_missing
-from tiebreak.errors import ConstraintError, note
+from tiebreak.errors import ConstraintError, LinkError, note
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
-from tiebreak.links.table import Links
+from tiebreak.links.table import Links, who_among
 from tiebreak.wording import NOWHERE, Source, first_few
 
 ORDER, SAME, DIFFERENT, RATE = "order", "same", "different", "rate"
@@ -222,6 +222,8 @@ class Constraints:
     @checks(links=Links)
     def from_links(cls, links: Links) -> Constraints:
         """Return links as constraints: same for must, different for cannot."""
+        if links.near:
+            raise LinkError("near-elsewhere")
         n = len(links)
         return cls(
             np.arange(0, 2 * n + 1, 2),
@@ -325,16 +327,14 @@ class Constraints:
         n, tasks = len(self), self.tasks.merge(other.tasks)
         sets = tuple(dict.fromkeys(self.sets + other.sets))
         rules = tuple(dict.fromkeys(self.rules + other.rules))
-        new_set = np.array([*map(sets.index, other.sets), MISSING], np.int32)
-        own_set = np.array([*map(sets.index, self.sets), MISSING], np.int32)
-        own_rule = np.array([*map(rules.index, self.rules), 0], np.int32)
-        new_rule = np.array([*map(rules.index, other.rules), 0], np.int32)
+        set_of = np.array([*map(sets.index, other.sets), MISSING], np.int32)
+        rule_of = np.array([*map(rules.index, other.rules), 0], np.int32)
         sources = who = weight = None
         if self.weight is not None or other.weight is not None:
             weight = np.concatenate([self.weights(), other.weights()])
         if self.sources is not None or other.sources is not None:
             sources = (self.sources or Ids()).merge(other.sources or Ids())
-            who = np.concatenate([_who_among(each, sources) for each in (self, other)])
+            who = np.concatenate([who_among(each, sources) for each in (self, other)])
         code = np.append(tasks.codes(other.tasks), MISSING)  # of what names no task
 
         def place(row: int) -> str:
@@ -344,8 +344,8 @@ class Constraints:
         return Constraints(
             np.concatenate([self.start, self.start[-1] + other.start[1:]]),
             np.concatenate([self.task, code[other.task]]),
-            np.concatenate([own_set[self.labels], new_set[other.labels]]),
-            np.concatenate([own_rule[self.rule], new_rule[other.rule]]),
+            np.concatenate([self.labels, set_of[other.labels]]),
+            np.concatenate([self.rule, rule_of[other.rule]]),
             tasks,
             sets,
             rules,
@@ -569,13 +569,6 @@ def _weighed(
 ) -> dict[str, Any]:
     more = {"weight": weight, "who": who}
     return record | {name: value for name, value in more.items() if value is not None}
-
-
-def _who_among(table: Constraints, sources: Ids) -> Codes:
-    if table.who is None or table.sources is None:
-        return np.full(len(table), MISSING, dtype=np.int32)
-    own = sources.codes(table.sources)
-    return np.where(table.who == MISSING, MISSING, own[table.who]).astype(np.int32)
 
 
 KEYS = {  # what a record may have beside weight, who and none

@@ -219,8 +219,6 @@ MESSAGES: dict[str, Message] = {
     "link_options out, or give ExactLinkOptions.",
     "constraints-need-responses": "Constraints need responses, and this model keeps counts in "
     "their place. Save it with keep='responses'.",
-    "constraints-beside-links": "predict takes links or constraints, not both. Write the links "
-    "as constraints: Constraints.from_links(links).",
     "constraints-beside-sequences": "Constraints and sequences cannot be used together yet.",
     "no-constraints": "{what} cannot use constraints. Fit VariationalBayes, Auto, DawidSkene or "
     "MajorityVote on one machine.",

@@ -250,7 +250,7 @@ class Links:
         who = sources = None
         if self.sources is not None or other.sources is not None:
             sources = (self.sources or Ids()).merge(other.sources or Ids())
-            who = np.concatenate([_who_among(self, sources), _who_among(other, sources)])
+            who = np.concatenate([who_among(self, sources), who_among(other, sources)])
         joined = Links(
             np.concatenate([self.left, code[other.left]]),
             np.concatenate([self.right, code[other.right]]),
@@ -477,11 +477,11 @@ def _joined(first: Links, second: Links, name: str, missing: Any) -> npt.NDArray
     return np.concatenate([b if a is None else a for a, b in zip(columns, filled, strict=True)])
 
 
-def _who_among(links: Links, sources: Ids) -> Codes:
-    """Return where links come from, in the codes of these sources."""
-    if links.who is None or links.sources is None:
-        return np.full(len(links), MISSING, dtype=np.int32)
-    return np.where(links.who == MISSING, MISSING, sources.codes(links.sources)[links.who])
+def who_among(table: Any, sources: Ids) -> Codes:
+    """Return where links or constraints come from, in the codes of these sources."""
+    if table.who is None or table.sources is None:
+        return np.full(len(table), MISSING, dtype=np.int32)
+    return np.where(table.who == MISSING, MISSING, sources.codes(table.sources)[table.who])
 
 
 # -- columns ---------------------------------------------------------------------------------------
