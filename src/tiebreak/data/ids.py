@@ -203,6 +203,9 @@ class Encoder:
 
         batch      b a b    c b      names    b a | c b
         waiting    0 1 0    0 1      final    0 1   2 0
+
+    After a batch in which most values differ (tasks in any order) the next waits as it is: to
+    encode it alone would save nothing.
     """
 
     def __init__(self) -> None:
@@ -210,6 +213,7 @@ class Encoder:
         self._settled: pa.Array | None = None
         self._waiting: list[tuple[Codes, pa.Array]] = []
         self._is_distinct = True  # in each batch; the caller's own dictionaries may not be
+        self._is_varied = False  # most values of the last batch differ
         self._kind: pa.DataType | None = None  # of the first batch; numbers are widened
 
     def __len__(self) -> int:
@@ -226,8 +230,13 @@ class Encoder:
 
         given = arrow(column)
         is_coded = pa.types.is_dictionary(given.type)
-        values = given if is_coded else given.dictionary_encode()
-        codes, names = np.asarray(values.indices.fill_null(MISSING)), values.dictionary
+        if self._is_varied and not is_coded:
+            self._is_distinct = False
+            codes, names = np.arange(len(given), dtype=np.int32), given
+        else:
+            values = given if is_coded else given.dictionary_encode()
+            codes, names = np.asarray(values.indices.fill_null(MISSING)), values.dictionary
+            self._is_varied = 2 * len(names) > len(codes) > 0
         if is_coded:  # perhaps not in order of first appearance, or with names that no row uses
             self._is_distinct = False
             newest = np.maximum.accumulate(np.append(np.int32(MISSING), codes))

@@ -62,6 +62,7 @@ LARGE_CSV = 1 << 26  # bytes; a smaller file is parsed at once, by all threads
 LARGE_JSON = 1 << 28
 JSON_PIECE = 1 << 17  # records of a large file that are Python objects at a time
 BATCH = 1 << 20  # rows of a piece of Parquet
+SAMPLE = 1 << 16  # rows by which it is seen whether texts repeat
 TIDY = 16  # pieces, after which Arrow gives memory back
 RECORDS = 4096  # rows of Parquet that are Python objects at a time
 INT32_MAX = 2**31 - 1
@@ -479,10 +480,15 @@ def _open_parquet(content: Content) -> Opened:
 
 
 def _parquet_batches(content: Content, wanted: list[str], *, is_coded: bool) -> Iterator[Any]:
-    """Yield pieces of some columns; coded: texts as dictionaries, which most files keep anyway."""
+    """Yield pieces of some columns; coded: texts as dictionaries, where these hold texts twice."""
     import pyarrow as pa
 
     file = open_parquet(content, read_dictionary=wanted if is_coded else None)
+    if is_coded and file.metadata.num_rows > BATCH:
+        some = next(file.iter_batches(batch_size=SAMPLE, columns=wanted))
+        coded = [n for n in wanted if pa.types.is_dictionary(some.column(n).type)]
+        kept = [n for n in coded if 2 * len(some.column(n).dictionary) <= len(some)]
+        file = open_parquet(content, read_dictionary=kept)
     batches = file.iter_batches(batch_size=BATCH, columns=wanted)
     with ThreadPoolExecutor(1) as reader:  # the next piece is read while the caller works
         coming = reader.submit(next, batches, None)
