@@ -23,7 +23,6 @@ from tiebreak.cli.convert import convert
 from tiebreak.data import Responses
 from tiebreak.errors import Coded, InputNote, TiebreakError
 from tiebreak.tables import export, locks, messages, source
-from tiebreak.tables.export_spans import write_spans
 from tiebreak.tables.read import SpanRow
 
 HEADER = "task,worker,label\n"
@@ -334,9 +333,11 @@ CASES: dict[str, Do] = {
     "conll-line": read("a.conll", "Ada B-X\nmet\n"),
     "conll-no-tags": read("a.conll", "Ada noun\nmet verb\n"),
     "no-spans-in-file": lambda f: convert_tokens(f),
-    "spans-need-texts": lambda f: write_spans(f / "o.json", {}, "prodigy"),
-    "texts-of-other-spans": lambda f: write_spans(f / "o.json", SPANS, "prodigy", texts={"b": "x"}),
-    "no-span-below": lambda f: write_spans(
+    "spans-need-texts": lambda f: export.write_spans(f / "o.json", {}, "prodigy"),
+    "texts-of-other-spans": lambda f: export.write_spans(
+        f / "o.json", SPANS, "prodigy", texts={"b": "x"}
+    ),
+    "no-span-below": lambda f: export.write_spans(
         f / "o.json", SPANS, "prodigy", texts={"a": "x"}, below=0.1
     ),
     "spans-of-no-place": lambda _: tables.read_spans(

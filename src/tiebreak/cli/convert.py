@@ -68,8 +68,7 @@ def convert(
         check_files((source, texts), (out,), are_tables=False)  # the tool says which form it has
         if texts == STANDARD:
             raise OptionError("stdin-not-here", why="--texts is read twice")
-        from tiebreak.tables.export import TOOLS, write_export
-        from tiebreak.tables.export_spans import write_spans
+        from tiebreak.tables.export import TOOLS, write_export, write_spans
 
         with stages("reading"):
             named = options.split_pairs("--columns", columns)
