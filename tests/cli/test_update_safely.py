@@ -15,7 +15,7 @@ from cli.running import code_of
 from kept.crowds import Row, crowd, shuffled
 
 import tiebreak as tb
-from tiebreak.tables.locks import Lock
+from tiebreak.tables import locks
 
 Run = Callable[..., Any]
 Write = Callable[[str, str], Path]
@@ -56,7 +56,7 @@ def test_who_comes_second_is_told_who_holds_the_lock(
 ) -> None:
     write("b.csv", as_csv(ROWS[240:300]))
     files = ["b.csv"] if command == "update" else []
-    with Lock(model, "tiebreak stream"):
+    with locks.Lock(model, "tiebreak stream"):
         for patience in ([], ["--wait", "0.1"]):
             result = run(command, model, *files, *patience, stdin=as_events(ROWS[240:300]))
             assert (result.exit_code, code_of(result)) == (2, "in-use")

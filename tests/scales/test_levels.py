@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refusals import noted, refused
 
 import tiebreak as tb
-from tiebreak.data.scale import Scale, coincidences, disagreement, read_scale, share_of_orders
+from tiebreak.data import Scale, coincidences, disagreement, read_scale, share_of_orders
 
 ROWS = [("a", "ann", "1"), ("a", "bob", "3.0"), ("b", "ann", "3"), ("b", "bob", "5")]
 

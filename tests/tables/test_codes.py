@@ -23,7 +23,6 @@ from tiebreak.cli.convert import convert
 from tiebreak.data import Responses
 from tiebreak.errors import Coded, InputNote, TiebreakError
 from tiebreak.tables import export, locks, messages, source
-from tiebreak.tables.read import SpanRow
 
 HEADER = "task,worker,label\n"
 ROWS = HEADER + "a,ann,x\nb,ann,y\n"
@@ -101,7 +100,15 @@ def region(begin: int, end: int) -> dict[str, Any]:
     return {"from_name": "ner", "to_name": "t", "type": "labels", "value": value}
 
 
-SPANS = {"a": [SpanRow(0, 1, "X", 0.5)]}
+SPANS: Any = tables.read_spans(
+    {
+        **{name: ["a"] for name in ("sequence", "first", "last")},
+        "label": ["X"],
+        "begin": [0],
+        "end": [1],
+        "probability": [0.5],
+    }
+)
 
 
 def convert_tokens(folder: Path) -> None:

@@ -6,6 +6,7 @@ from tiebreak.data.ids import MISSING, Ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.responses import Responses
 from tiebreak.data.runs import Extras, weigh
+from tiebreak.data.scale import Scale, coincidences, disagreement, read_scale, share_of_orders
 from tiebreak.data.sequences import Sequences, Spans
 
 __all__ = [
@@ -19,8 +20,13 @@ __all__ = [
     "Labels",
     "Repeats",
     "Responses",
+    "Scale",
     "Sequences",
     "Spans",
+    "coincidences",
+    "disagreement",
+    "read_scale",
     "read_weights",
+    "share_of_orders",
     "weigh",
 ]

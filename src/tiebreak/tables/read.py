@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -271,7 +271,7 @@ def _long(opened: Opened, how: ReadingOptions, keep_text: KeepText | None = None
 def _melted(opened: Opened, how: ReadingOptions) -> Table:
     """Make a long table of a wide source."""
     named = how.named
-    for role in [*how.named, *["task_columns"] * bool(how.task_columns)]:
+    for role in [*named, *["task_columns"] * bool(how.task_columns)]:
         if role != "task":
             raise OptionError("wide-role", role=role)
     how.refuse(OF_TOOLS, "A wide table", "it is a plain table")
@@ -487,16 +487,14 @@ def read_spans(source: Any) -> dict[str, list[SpanRow]] | None:
     table, found = load_table(opened, schemas.SPANS, None, None, allow_empty=True)
     if "begin" not in found or "end" not in found:
         raise InputError("spans-of-no-place", table=table.title)
-    begin, end = (as_numbers(found[name])[0].astype(np.int64).tolist() for name in ("begin", "end"))
-    sure: list[Any] = [None] * len(begin)
-    if "probability" in found:
-        sure = as_numbers(found["probability"])[0].tolist()
+    ends = (as_numbers(found[name])[0].astype(np.int64).tolist() for name in ("begin", "end"))
+    n = len(found["begin"])
+    sure = as_numbers(found["probability"])[0].tolist() if "probability" in found else [None] * n
+    labels = map(str, found["label"].to_pylist())
     spans: dict[str, list[SpanRow]] = {}
-    named = (found[name].to_pylist() for name in ("sequence", "label"))
-    for name, label, *of_span in zip(*named, begin, end, sure, strict=True):
-        spans.setdefault(str(name), []).append(
-            SpanRow(of_span[0], of_span[1], str(label), of_span[2])
-        )
+    rows = map(SpanRow, *ends, labels, sure)
+    for name, row in zip(found["sequence"].to_pylist(), rows, strict=True):
+        spans.setdefault(str(name), []).append(row)
     return spans
 
 
@@ -516,16 +514,23 @@ def read_texts(
     {'cat': 'Any feline.'}
     """
     schema = {"task": schemas.TEXTS, "class": schemas.CLASS_TEXTS, "system": schemas.SYSTEMS}[of]
-    source = _opened(source, schema, format)
-    if of == "task" and _is_export(source):
-        return _texts_of_export(source)
+    source, texts = _with_texts(source, schema, format, is_of_tasks=of == "task")
+    if texts is not None:
+        return texts
     _, found = load_table(source, schema, columns, format)
-    rows = zip(*(column.to_pylist() for column in found.values()), strict=True)
-    given = [(key, str(text)) for key, text in rows if text is not None]
-    texts = dict(given)
-    if len(texts) < len(given):
-        note("texts-twice", n=len(given) - len(texts))
-    return texts
+    return _by_id((key, str(text)) for key, text in _rows(found) if text is not None)
+
+
+def _rows(found: Mapping[str, Column]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in found.values()), strict=True)
+
+
+def _by_id(rows: Iterable[tuple[Hashable, Any]]) -> dict[Hashable, Any]:
+    given = list(rows)
+    found = dict(given)
+    if len(found) < len(given):
+        note("texts-twice", n=len(given) - len(found))
+    return found
 
 
 def read_systems(
@@ -545,11 +550,8 @@ def read_systems(
     has_two = all(found) and not positions_for(opened.table, schemas.SYSTEM)
     schema = schemas.OPPONENTS if has_two else schemas.SYSTEMS
     _, read = load_table(opened, schema, columns, format)
-    rows = zip(*(column.to_pylist() for column in read.values()), strict=True)
-    given = [(task, tuple(map(str, names))) for task, *names in rows if None not in names]
-    if len(dict(given)) < len(given):
-        note("texts-twice", n=len(given) - len(dict(given)))
-    return {task: names if has_two else names[0] for task, names in given}
+    named = ((task, tuple(map(str, names))) for task, *names in _rows(read) if None not in names)
+    return _by_id((task, names if has_two else names[0]) for task, names in named)
 
 
 def read_contents(
@@ -562,9 +564,9 @@ def read_contents(
     >>> read_contents({"task": ["a", "b"], "image": ["a.png", None]})
     {'image': {'a': 'a.png'}}
     """
-    source = _opened(source, schemas.CONTENTS, format)
-    if _is_export(source):
-        return {"text": _texts_of_export(source)}
+    source, texts = _with_texts(source, schemas.CONTENTS, format)
+    if texts is not None:
+        return {"text": texts}
     table, found = load_table(source, schemas.CONTENTS, columns, format)
     if len(found) == 1:
         raise InputError("nothing-to-show", table=table.title)
@@ -579,23 +581,18 @@ def read_contents(
     }
 
 
-def _opened(source: Any, schema: Schema, format: str | None) -> Any:
-    """Open files, which can be read once; what is in memory stays as it is."""
-    is_named = is_file(source) or names_several(source)
-    return open_source(source, format, schema) if is_named else source
-
-
-def _is_export(source: Any) -> bool:
-    """Return whether a source is a tool's file, which says itself what each task looks like."""
-    if not isinstance(source, Opened) or "text" in source.keys:
-        return False
-    return _tool_of(source, ReadingOptions()) is not None
-
-
-def _texts_of_export(source: Opened) -> dict[Hashable, str]:
+def _with_texts(
+    source: Any, schema: Schema, format: str | None, *, is_of_tasks: bool = True
+) -> tuple[Any, dict[Hashable, str] | None]:
+    """Open files, which can be read once; of a tool's export return also the texts in it."""
+    if not (is_file(source) or names_several(source) or isinstance(source, Opened)):
+        return source, None
+    opened = open_source(source, format, schema)
+    if not is_of_tasks or "text" in opened.keys or _tool_of(opened, ReadingOptions()) is None:
+        return opened, None
     from tiebreak.tables import formats
 
-    return formats.read_texts(source) or {}
+    return opened, formats.read_texts(opened) or {}
 
 
 def read_selection(
@@ -698,16 +695,12 @@ def open_tables(
                 special.columns[role] = name
                 continue
         users = [what for what in names if role in SCHEMAS[what].names]
+        if not names:
+            raise OptionError("columns-of-packed")
         if not users:
-            raise _without_use(role, names)
+            allowed = dict.fromkeys(name for what in names for name in SCHEMAS[what].names)
+            raise OptionError.unknown("columns: the key", role, tuple(allowed))
         holders = [what for what in users if positions_of(names[what], str(name))]
         for what in holders or users[:1]:
             found[what].columns[role] = name
     return found
-
-
-def _without_use(role: str, tables: Mapping[str, Any]) -> OptionError:
-    if not tables:
-        return OptionError("columns-of-packed")
-    allowed = dict.fromkeys(name for what in tables for name in SCHEMAS[what].names)
-    return OptionError.unknown("columns: the key", role, tuple(allowed))

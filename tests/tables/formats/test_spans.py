@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tiebreak.cli.app import app
-from tiebreak.data.tags import Tags
+from tiebreak.data import tags as tagging
 from tiebreak.errors import InputError, InputNote
-from tiebreak.tables import read_export
-from tiebreak.tables.formats.spans import tags_of, tokenised
+from tiebreak.tables import formats, read_export
 
 TEXTS = {
     1: "Ada Lovelace met Alan Turing in London.",
@@ -86,7 +85,8 @@ def write(tool: str, marks: Marks, texts: dict[int, str] = TEXTS) -> str:
         for who in marks:
             for n, text in texts.items():
                 tokens = [
-                    {"start": a, "end": b, "id": i} for i, (a, b) in enumerate(tokenised(text))
+                    {"start": a, "end": b, "id": i}
+                    for i, (a, b) in enumerate(formats.spans.tokenised(text))
                 ]
                 lines.append(
                     {"text": text, "_input_hash": n, "_task_hash": n, "_annotator_id": who,
@@ -110,8 +110,8 @@ def write(tool: str, marks: Marks, texts: dict[int, str] = TEXTS) -> str:
     for who in marks:
         blocks = []
         for n, text in texts.items():
-            ends = tokenised(text)
-            tags = tags_of(ends, marks[who][n])
+            ends = formats.spans.tokenised(text)
+            tags = formats.spans.tags_of(ends, marks[who][n])
             blocks.append(
                 "".join(f"{text[a:b]}\t{t}\n" for (a, b), t in zip(ends, tags, strict=True))
             )
@@ -141,7 +141,7 @@ def expected(tool: str) -> set[tuple[str, str, str]]:
         for a, b, label in spans:
             text = TEXTS[n][a:b]
             if tool == "conll":
-                text = " ".join(text[i:j] for i, j in tokenised(text))
+                text = " ".join(text[i:j] for i, j in formats.spans.tokenised(text))
             found.add((name, label, text))
     return found
 
@@ -174,7 +174,7 @@ def test_an_export_is_fused_exported_and_read_again(run: Run, tool: str) -> None
     assert len(again.responses.workers) == 1
     place = again.responses.tasks.codes(tokens.tasks)
     label = again.responses.label_of_each()[again.responses.start[place]]
-    tags = Tags.of(again.responses.classes)
+    tags = tagging.Tags.of(again.responses.classes)
     first, last, kind = tags.spans(label, tokens.start)
     sequence = tokens.sequence_of_each()[first]
     found = {
@@ -191,7 +191,7 @@ def test_all_tools_give_the_same_answers(tool: str) -> None:
         found = read_export(write(tool, said()))
     assert found.sequences is not None
     assert sorted(map(str, found.responses.workers)) == sorted(PEOPLE)
-    n_tokens = sum(len(tokenised(text)) for text in TEXTS.values())
+    n_tokens = sum(len(formats.spans.tokenised(text)) for text in TEXTS.values())
     assert len(found.sequences.tasks) == n_tokens
     assert found.responses.n_responses == 3 * n_tokens  # who marks nothing says O
     assert set(found.responses.classes) == {"O", "B-PER", "I-PER", "B-LOC"}
@@ -302,14 +302,14 @@ TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_s
 
 @given(TEXT, st.lists(st.tuples(st.integers(0, 12), st.integers(1, 4), st.sampled_from("XY"))))
 def test_spans_of_tokens_are_tags_and_spans_again(text: str, drawn: Any) -> None:
-    tokens = tokenised(text)
+    tokens = formats.spans.tokenised(text)
     spans, after = [], 0
     for skip, size, label in drawn:
         first, last = after + skip, after + skip + size - 1
         if last < len(tokens):
             spans.append((tokens[first][0], tokens[last][1], label))
         after = last + 1
-    tags = tags_of(tokens, spans)
+    tags = formats.spans.tags_of(tokens, spans)
     back: list[list[Any]] = []
     for (a, b), tag in zip(tokens, tags, strict=True):
         if tag.startswith("B-"):
