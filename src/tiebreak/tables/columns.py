@@ -302,25 +302,15 @@ def _refuse_two_choices(
         return
     free = [i for i in range(len(table.names)) if i not in found.values()]
     for other in (i for i in free if squashed(table.names[i]) in TASK.weak):
-        if not _group_alike(table, at, other):
+        rows: list[tuple[object, object]] = []
+        for columns in table.batches([at, other]):
+            rows += zip(*(column.to_pylist() for column in columns), strict=True)
+            if len(rows) >= LOOKED_AT:
+                break
+        pairs = set(rows)
+        n_tasks, n_others = (len({pair[i] for pair in pairs}) for i in (0, 1))
+        if not n_tasks == n_others == len(pairs) and n_others not in (1, len(rows)):
             _only(table, schema, TASK.name, [at, other])
-
-
-def _group_alike(table: Table, at: int, other: int) -> bool:
-    """Return whether two columns make the same groups of rows, or one of them numbers the rows."""
-    first: dict[object, object] = {}
-    second: dict[object, object] = {}
-    n_rows = 0
-    is_same = True
-    for one, two in table.batches([at, other]):
-        for a, b in zip(one.to_pylist(), two.to_pylist(), strict=True):
-            has_one = first.setdefault(a, b) == b
-            is_one = second.setdefault(b, a) == a
-            is_same &= has_one and is_one
-        n_rows += len(one)
-        if n_rows >= LOOKED_AT:
-            break
-    return is_same or len(second) in (1, n_rows)
 
 
 def _only(table: Table, schema: Schema, role: str, matches: list[int]) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,14 +27,6 @@ from tiebreak.wording import Source
 
 SUM_TOLERANCE = 1e-3  # files keep three digits or more
 EVEN = 1e-9
-
-
-class Classes(NamedTuple):
-    """The sorted classes of a file, the code of each label used, and (n_tasks, n_classes)."""
-
-    names: Ids
-    code_of_used: Codes
-    probabilities: Floats | None
 
 
 def probability_columns(table: Table) -> list[int]:
@@ -72,19 +63,21 @@ def read_soft_votes(table: Table, columns: Mapping[str, object]) -> Responses:
     return replace(weigh(made, Extras(confidence=top[rows])), frame=table.frame)
 
 
-def read_classes(table: Table, used: Ids) -> Classes:
-    """Find the classes: those of the probability columns, else those that some label uses."""
+def read_classes(table: Table, used: Ids) -> tuple[Ids, Codes, Floats | None]:
+    """Find the classes: those of the probability columns, else those that some label uses.
+
+    Return them sorted, the code of each label used, and probabilities, (n_tasks, n_classes).
+    """
     positions = probability_columns(table)
     if not positions:
-        classes, new_code = used.sorted()
-        return Classes(classes, new_code, None)
+        return *used.sorted(), None
     texts = [table.names[i][len(PREFIX) :] for i in positions]
     classes, new_code = _typed_like(used, texts).sorted()
     codes = classes.codes(used)
     without = np.flatnonzero(codes == MISSING)
     if len(without):
         raise InputError("no-column-of-class", table=table.title, label=used[int(without[0])])
-    return Classes(classes, codes, _read(table, positions, new_code))
+    return classes, codes, _read(table, positions, new_code)
 
 
 def as_probabilities(name: str, column: Column, source: Source) -> Floats:

@@ -419,15 +419,15 @@ def read_labels(source: Any, *, columns: Names = None, format: str | None = None
         earlier = int(np.flatnonzero(task == task[row])[0])
         where = table.source.where(earlier), table.source.where(row)
         raise InputError("two-labels", table=table.title, task=tasks[int(task[row])], where=where)
-    classes = read_classes(table, used)
+    classes, code_of_used, probabilities = read_classes(table, used)
     said = found.get("probability")
     numbers = [as_numbers(found[name])[0] for name in SCORES if name in found]
     return Labels(
         tasks=tasks,
-        classes=classes.names,
-        label=classes.code_of_used[label],
+        classes=classes,
+        label=code_of_used[label],
         probability=None if said is None else as_probabilities("probability", said, table.source),
-        probabilities=classes.probabilities,
+        probabilities=probabilities,
         frame=table.frame,
         scores=Scores(*numbers) if len(numbers) == len(SCORES) else None,
     )

@@ -138,8 +138,10 @@ def table_of(source: Any, row_names: Sequence[str], n_needed: int) -> Table:
         return frame
     if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise InputError("no-table", type=type(source).__name__)
-    if isinstance(source, np.ndarray):
-        _note_matrix(source)
+    is_whole = isinstance(source, np.ndarray) and source.dtype.kind in "iu" and len(source)
+    is_three = is_whole and source.shape[1:] == (3,)
+    if is_three and all(len(np.unique(each)) <= MATRIX_VALUES for each in source.T):
+        note("matrix-as-rows", shape=source.shape)
     rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
         return arrays(columns_of(rows))
@@ -445,11 +447,3 @@ def with_class_names(table: Any, names: Mapping[str, list[str]]) -> Any:
                 made = in_order(made.cast(pa.string()), of)
             table = table.set_column(table.column_names.index(name), name, made)
     return table
-
-
-def _note_matrix(rows: np.ndarray[Any, Any]) -> None:
-    """Report that a matrix of few whole numbers is read as rows of task, worker, label."""
-    if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "iu" or not len(rows):
-        return
-    if all(len(np.unique(rows[:, i])) <= MATRIX_VALUES for i in range(3)):
-        note("matrix-as-rows", shape=rows.shape)

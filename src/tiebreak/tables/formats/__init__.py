@@ -59,27 +59,27 @@ def read_format(found: Opened, options: ReadingOptions, keep_text: KeepText | No
     return rows.finish(list(names))
 
 
-def read_texts(source: Any, asked: str | None = None) -> dict[Hashable, str] | None:
+def read_texts(source: Any) -> dict[Hashable, str] | None:
     """Return what to show for each task of an export; None where the file is a plain table."""
     texts: dict[Hashable, str] = {}
-    found = find(source, asked)
+    found = find(source)
     if found.format is None:
         return None
-    # Texts do not depend on the answers: no question need be chosen, nor one label an answer.
-    options = ReadingOptions(multi_label=True)
-    rows = AnswerRows(found.name, "", options, lambda task, text: texts.setdefault(task, text))
-    for _, form, records in _each(found, asked):
-        form.read(records, rows)
+    _collected(found, texts.setdefault)
     return texts
 
 
 def read_marked(source: Any) -> SpanAnswers:
     """Return the texts of an export in which spans are marked, and the tokens that it names."""
-    found = find(source)
-    rows = AnswerRows(found.name, "", ReadingOptions(multi_label=True))
+    return _collected(find(source)).spans
+
+
+def _collected(found: Opened, keep_text: KeepText | None = None) -> AnswerRows:
+    # Texts do not depend on the answers: no question need be chosen, nor one label an answer.
+    rows = AnswerRows(found.name, "", ReadingOptions(multi_label=True), keep_text)
     for _, form, records in _each(found, None):
         form.read(records, rows)
-    return rows.spans
+    return rows
 
 
 def mixed(tool: str, form: Format, plain: str) -> InputError:
@@ -87,9 +87,9 @@ def mixed(tool: str, form: Format, plain: str) -> InputError:
     return InputError("tool-and-table", file=tool, format=form.title, plain=plain)
 
 
-def records_of(found: Opened, asked: str | None = None) -> Iterator[Entry]:
+def records_of(found: Opened) -> Iterator[Entry]:
     """Yield the records of a tool's file, or of several."""
-    for _, _, records in _each(found, asked):
+    for _, _, records in _each(found, None):
         yield from records()
 
 
