@@ -19,7 +19,7 @@ def test_tasks_that_are_one_number_are_noted(run: Run, write: Write) -> None:
     write("bob.csv", HEADER + "1.0,bob,x\n2.0,bob,y\n4.0,bob,y\n")
     done = run("fuse", "ann.csv", "bob.csv")
     assert done.exit_code == 0
-    assert "Tasks '1' and '1.0' (and 1 more pair)" in told(done)
+    assert "'1' and '1.0' (and 1 more pair)" in told(done)
     assert "Write them alike" in told(done)
     write("bob.csv", HEADER + "1,bob,x\n2,bob,y\n4,bob,y\n")
     again = run("fuse", "ann.csv", "bob.csv")
@@ -29,7 +29,7 @@ def test_tasks_that_are_one_number_are_noted(run: Run, write: Write) -> None:
 
 def test_workers_that_are_one_number_are_noted(run: Run, write: Write) -> None:
     write("r.csv", HEADER + "a,7,x\nb,7.0,y\n")
-    assert "Workers '7' and '7.0'" in told(run("fuse", "r.csv"))
+    assert "'7' and '7.0'" in told(run("fuse", "r.csv"))
 
 
 def test_versions_as_ids_are_not_noted(run: Run, write: Write) -> None:
@@ -151,7 +151,7 @@ def test_a_column_that_shares_no_label_is_told_with_the_way_out(run: Run, write:
     write("r.csv", WIDE)
     done = run("fuse", "r.csv", "--set", "wide")
     assert done.exit_code == 0
-    assert "Columns 'text', 'source' share no label with the others" in told(done)
+    assert "'text', 'source' share no label with the other columns" in told(done)
     assert "--set worker_columns=ann,bob" in told(done)
 
 

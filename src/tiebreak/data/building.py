@@ -23,7 +23,6 @@ from tiebreak.wording import NOWHERE, Source
 Repeats = Literal["last", "count", "error", "vote", "runs"]
 REPEATS: tuple[Repeats, ...] = ("last", "count", "error", "vote", "runs")
 IDS = ("task", "worker", "label")
-CODED = (*IDS, "order", "group")
 SHOWN = 3  # rows named in a message
 TOGETHER = 1 << 22  # names of batches that wait to be told apart
 
@@ -55,24 +54,16 @@ class Builder:
         """How many rows were taken."""
         return self._n_settled + self._n_recent
 
-    def add(
-        self,
-        task: Column,
-        worker: Column,
-        label: Column,
-        *,
-        order: Column | None = None,
-        group: Column | None = None,
-        weight: Floats | None = None,
-        confidence: Floats | None = None,
-    ) -> None:
+    def add(self, task: Column, worker: Column, label: Column, **more: Any) -> None:
         """Take some rows; what is given beside task, worker and label is given in each batch.
 
-        `order` is the order of presentation, `group` the family of the worker, `confidence` what
-        the worker stated, NaN where nothing.
+        That are the columns `order`, of presentation, and `group`, the family of the worker, and
+        the numbers `weight` and `confidence`: what the worker stated, NaN where nothing.
         """
-        columns = dict(zip(CODED, (task, worker, label, order, group), strict=True))
-        wanted = [role for role, column in columns.items() if column is not None]
+        numbers = {role: each for role, each in more.items() if each is not None}
+        columns = {"task": task, "worker": worker, "label": label}
+        columns |= {role: numbers.pop(role) for role in ("order", "group") if role in numbers}
+        wanted = list(columns)
         n_rows = dict.fromkeys(wanted, 0)
 
         def encode_column(i: int) -> None:
@@ -87,10 +78,9 @@ class Builder:
         is_large = hasattr(task, "__len__") and len(task) >= COMPILED_ROWS
         for_each(encode_column, len(wanted), default_threads() if is_large else 1)
         check_lengths([n_rows[role] for role in IDS])
-        if weight is not None:
-            check_length(weight, n_rows["task"])
-        numbers = {"weight": weight, "confidence": confidence}
-        self._recent.append({role: each for role, each in numbers.items() if each is not None})
+        if "weight" in numbers:
+            check_length(numbers["weight"], n_rows["task"])
+        self._recent.append(numbers)
         self._n_recent += n_rows["task"]
         each = self._encoders.values()
         if sum(e.n_waiting for e in each) >= max(TOGETHER, 2 * sum(map(len, each))):

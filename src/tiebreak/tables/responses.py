@@ -191,7 +191,7 @@ def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses
     n_spaced = 0
     for rows, n in _batches(table, [*IDS, *extras]):
         n_spaced += n
-        more: dict[str, Any] = {role: rows[role] for role in extras}
+        more = {role: rows[role] for role in extras}
         if "weight" in more:
             more["weight"] = read_weights(rows["weight"], table.source, builder.n_rows)
         if "confidence" in more:

@@ -138,10 +138,10 @@ def table_of(source: Any, row_names: Sequence[str], n_needed: int) -> Table:
         return frame
     if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise InputError("no-table", type=type(source).__name__)
-    is_whole = isinstance(source, np.ndarray) and source.dtype.kind in "iu" and len(source)
-    is_three = is_whole and source.shape[1:] == (3,)
-    if is_three and all(len(np.unique(each)) <= MATRIX_VALUES for each in source.T):
-        note("matrix-as-rows", shape=source.shape)
+    array = source if isinstance(source, np.ndarray) else np.empty(0)
+    is_three = array.dtype.kind in "iu" and array.shape[1:] == (3,) and len(array) > 0
+    if is_three and all(len(np.unique(each)) <= MATRIX_VALUES for each in array.T):
+        note("matrix-as-rows", shape=array.shape)
     rows = source.tolist() if isinstance(source, np.ndarray) else list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
         return arrays(columns_of(rows))

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from tiebreak.data.ids import composed
@@ -240,11 +241,7 @@ GamesOf = Callable[[Entry, ReadingOptions], Iterator[Game]]
 GAMES: dict[str, GamesOf] = {"mt-bench": _mt_bench_games, "arena-hard": _arena_hard_games}
 
 
-def _read_games(games_of: GamesOf) -> Callable[[Entries, AnswerRows], None]:
-    return lambda records, rows: _read_pairs(records, rows, games_of)
-
-
-def _read_pairs(records: Entries, rows: AnswerRows, games_of: GamesOf) -> None:
+def _read_pairs(games_of: GamesOf, records: Entries, rows: AnswerRows) -> None:
     for record in records():
         for game in games_of(record, rows.options):
             is_turned = game.first > game.second
@@ -401,8 +398,13 @@ def _provider(part: Entry) -> str | None:
 
 FORMATS = (
     Format("batch-api", "batch API output", _is_batch, _read_batch, can_choose=(LABEL_IN_TEXT,)),
-    Format("mt-bench", "MT-Bench pairs", _is_pairs, _read_games(_mt_bench_games)),
-    Format("arena-hard", "Arena-Hard judgments", _is_arena_hard, _read_games(_arena_hard_games)),
+    Format("mt-bench", "MT-Bench pairs", _is_pairs, partial(_read_pairs, _mt_bench_games)),
+    Format(
+        "arena-hard",
+        "Arena-Hard judgments",
+        _is_arena_hard,
+        partial(_read_pairs, _arena_hard_games),
+    ),
     Format("inspect", "Inspect log", _is_inspect, _read_inspect),
     Format("promptfoo", "promptfoo results", _is_promptfoo, _read_promptfoo),
 )
