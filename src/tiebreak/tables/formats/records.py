@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tiebreak.data.ids import composed
 from tiebreak.errors import InputError, ResponseError, note
@@ -344,17 +346,13 @@ class AnswerRows:
         times = self.columns.get("time", [None])
         if None in times:
             return
-        pairs = list(zip(self.columns["task"], self.columns["worker"], strict=True))
-        if len(set(pairs)) == len(pairs):
-            return
-        rows_of: dict[Any, list[int]] = defaultdict(list)
-        for row, pair in enumerate(pairs):
-            rows_of[pair].append(row)
-        order = list(range(len(times)))
-        for rows in rows_of.values():
-            for row, source in zip(rows, sorted(rows, key=times.__getitem__), strict=True):
-                order[row] = source
-        self._take(order)
+        codes: dict[Any, int] = {}
+        pairs = zip(self.columns["task"], self.columns["worker"], strict=True)
+        code = [codes.setdefault(pair, len(codes)) for pair in pairs]
+        if len(codes) < len(code):
+            order = np.empty(len(code), dtype=np.int64)
+            order[np.argsort(code, kind="stable")] = np.lexsort((times, code))
+            self._take(order.tolist())
 
     def _take(self, rows: list[int]) -> None:
         self._places = [self._places[row] for row in rows]
