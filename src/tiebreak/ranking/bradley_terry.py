@@ -227,26 +227,43 @@ class BradleyTerry:
         return self.predict_codes(a, b, self.pairs_.workers.codes(asked))
 
     def predict_codes(self, first: Codes, second: Codes, judge: Codes | None = None) -> Floats:
-        """Return the same by codes; a judge that is None or −1 is any judge."""
-        fit = self._fitted
+        """Return the same by codes; a judge that is None or −1 is any judge.
+
+        Averaged over what is not known: items on the prompt, strengths, and the judge.
+        """
+        fit, covariance = self._fitted, self.covariance_
         known = np.full(len(first), -1) if judge is None else judge
-        own = {}  # effects of these judges, and how far those of any judge spread
-        for name in ("p_judge", "t_judge", "g"):
-            of_each = np.append(fit.of(name), 0.0)  # the last is of −1
-            own[name] = of_each[known if len(of_each) > 1 else np.full(len(known), -1)]
-        spread = {name: (known < 0) * fit.variance.get(name, 0.0) for name in own}
-        eta = np.exp(own["g"]) * (fit.of("s")[first] - fit.of("s")[second]) + own["p_judge"]
-        eta += fit.of("p").sum()
-        of_prompt = 2.0 * np.exp(2.0 * own["g"]) * fit.variance.get("v", 0.0)
-        of_eta = np.sqrt(of_prompt + spread["p_judge"])
-        nu = fit.of("t").sum() + own["t_judge"] if fit.has_ties else np.full(len(first), -np.inf)
-        of_nu = np.sqrt(spread["t_judge"])
+        (place, of_place), (nu, of_nu), (g, _) = (
+            (value[known], variance[known]) for value, variance in map(self._of_judges, "ptg")
+        )
+        sharp = np.exp(g)
+        eta = sharp * (fit.of("s")[first] - fit.of("s")[second]) + place
+        variance = covariance[first, first] + covariance[second, second]
+        variance += 2.0 * (fit.variance.get("v", 0.0) - covariance[first, second])
+        of_eta = np.sqrt(sharp**2 * variance + of_place)
+        nu = nu if fit.has_ties else np.full(len(first), -np.inf)
         found = np.zeros((len(first), 3))
         for z, weight in zip(NODES, WEIGHTS, strict=True):
             half = (eta + of_eta * z) / 2.0
-            for y, more in zip(NODES, WEIGHTS, strict=True) if of_nu.any() else ((0.0, 1.0),):
-                found += weight * more * softmax(np.stack([half, -half, nu + of_nu * y], axis=1))
+            for y, more in zip(NODES, WEIGHTS, strict=True):
+                tie = nu + np.sqrt(of_nu) * y
+                found += weight * more * softmax(np.stack([half, -half, tie], axis=1))
         return found
+
+    def _of_judges(self, name: str) -> tuple[Floats, Floats]:
+        """Return an effect of each judge with what all share, and its variance; last, of any."""
+        fit, n = self._fitted, len(self.pairs_.workers)
+        own = name if name == "g" else f"{name}_judge"
+        value, variance = np.zeros(n + 1), np.zeros(n + 1)
+        variance[-1] = fit.variance.get(own, 0.0)
+        if own in fit.at:
+            value[:-1], variance[:-1] = fit.of(own), fit.diagonal[fit.at[own]]
+        if name in fit.cross:
+            value += fit.of(name)
+            variance += fit.diagonal[fit.at[name]]
+            if own in fit.at:
+                variance[:-1] += 2.0 * fit.cross[name][fit.at[own]]
+        return value, variance
 
     def next_pairs(self, n: int) -> list[NextPair]:
         """Return the pairs that are worth most to compare next, with the gain of each."""
@@ -268,13 +285,9 @@ class BradleyTerry:
         prefers = np.zeros(n, dtype=bool)
         for name in ("p", "t", "g"):
             own = name if name == "g" else f"{name}_judge"
-            value, variance = np.full(n, np.nan), np.full(n, np.nan)
-            if own in fit.at:
-                value, variance = fit.of(own), fit.diagonal[fit.at[own]]
-            if name in fit.cross and own in fit.at:  # with what all judges share
-                value = value + fit.of(name)
-                variance = variance + fit.diagonal[fit.at[name]]
-                variance = variance + 2.0 * fit.cross[name][fit.at[own]]
+            value, variance = (each[:-1] for each in self._of_judges(name))
+            if own not in fit.at:
+                value = np.full(n, np.nan)
             error = np.sqrt(variance)
             if name == "p":
                 prefers = value > norm.ppf(1.0 - (1.0 - SURE) / n) * error
