@@ -1,4 +1,4 @@
-"""docs/rank.md: its command prints what the page shows, but for the last digits of numbers."""
+"""docs/rank.md: its commands print what the page shows, but for the last digits of numbers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ NUMBER = re.compile(r"\d+\.\d+")
 def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(blocks(PAGE, "python run")[0], {})
-    ((command, shown),) = steps(blocks(PAGE, "console run")[0])
-    printed = output_of(command)
-    assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
-    found, expected = (list(map(float, NUMBER.findall(text))) for text in (printed, shown))
-    assert found == pytest.approx(expected, abs=0.011)
+    for block in blocks(PAGE, "console run"):
+        ((command, shown),) = steps(block)
+        printed = output_of(command)
+        assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
+        found, expected = (list(map(float, NUMBER.findall(text))) for text in (printed, shown))
+        assert found == pytest.approx(expected, abs=0.011)

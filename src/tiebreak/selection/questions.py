@@ -261,7 +261,7 @@ class _Plan:
         return offer._replace(worker=model.workers_[about]) if kind == "vote" else offer
 
 
-class Group(NamedTuple):
+class TaskGroup(NamedTuple):
     """Tasks of which constraints allow one to be of a class."""
 
     tasks: Offsets
@@ -269,7 +269,7 @@ class Group(NamedTuple):
     may_be_none: bool
 
 
-def groups_of(model: Estimator) -> tuple[Group, ...]:
+def groups_of(model: Estimator) -> tuple[TaskGroup, ...]:
     """Return the groups of several tasks of which at most one, or exactly one, is of a class."""
     found = []
     for each in () if model.constraints_ is None else model.constraints_.records():
@@ -277,7 +277,7 @@ def groups_of(model: Estimator) -> tuple[Group, ...]:
         if len(tasks) > 1 and len(labels) == 1 and count in (AT_MOST_ONE, EXACTLY_ONE):
             label = int(model.classes_.codes(labels)[0])
             codes = model.tasks_.codes(tasks).astype(np.int64)
-            found.append(Group(codes, label, count == AT_MOST_ONE))
+            found.append(TaskGroup(codes, label, count == AT_MOST_ONE))
     return tuple(found)
 
 
@@ -293,7 +293,7 @@ class OpenUnits:
     example_q: Floats  # (n_classes, n_classes) what examples of each class are believed to be
     error: float = 0.0  # how often answers are wrong
     gain_for_others: Floats | None = None  # (n_units,) what a label of each corrects in others
-    groups: tuple[Group, ...] = ()
+    groups: tuple[TaskGroup, ...] = ()
     q: Floats | None = None  # (n_tasks, n_classes), where there are groups
 
     def __len__(self) -> int:
