@@ -17,8 +17,7 @@ import typer
 import tiebreak
 from tiebreak import simulate as simulate_room
 from tiebreak.cli import app as app_room
-from tiebreak.cli.app import with_exit_codes
-from tiebreak.cli.output import set_options, stages
+from tiebreak.cli import output
 from tiebreak.errors import ConvergenceWarning, InputError, note
 
 Run = Callable[..., Any]
@@ -27,7 +26,7 @@ Run = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _loud() -> Iterator[None]:
     yield
-    set_options(quiet=False, safe_csv=False)
+    output.set_options(quiet=False, safe_csv=False)
 
 
 def as_process(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -102,7 +101,7 @@ def test_a_fit_loads_what_it_was_asked_for(tmp_path: Path) -> None:
 def ending_of(body: Callable[..., None], **kwargs: object) -> int:
     """Run a command; return its exit code."""
     try:
-        with_exit_codes("try", body)(**kwargs)
+        app_room.with_exit_codes("try", body)(**kwargs)
     except typer.Exit as end:
         return end.exit_code
     return 0
@@ -157,7 +156,7 @@ def test_notes_and_warnings_are_lines_of_their_own_each_once(
 
 
 def test_quiet_leaves_out_notes_but_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    set_options(quiet=True, safe_csv=False)
+    output.set_options(quiet=True, safe_csv=False)
     assert ending_of(speak) == 0
     assert capsys.readouterr().err == "warning: not settled.\n"
 
@@ -167,16 +166,16 @@ def test_progress_is_shown_on_a_terminal_only(
 ) -> None:
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "rich.console", None)  # not even imported
-        with stages("fitting"):
+        with output.stages("fitting"):
             pass
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with stages("fitting"):
+    with output.stages("fitting"):
         pass
     assert "fitting" in capsys.readouterr().err
-    set_options(quiet=True, safe_csv=False)
-    with stages("fitting"):
+    output.set_options(quiet=True, safe_csv=False)
+    with output.stages("fitting"):
         pass
     assert capsys.readouterr().err == ""
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from cli.running import code_of
+from commands import tiebreak
 from refusals import refused
-from typer.testing import CliRunner
 
 import tiebreak as tb
-from tiebreak.cli.app import app
 
 JURY = tb.simulate.crowd(150, 4, scale=5, responses_per_task=4, random_state=2)
 KNOWN = dict(list(JURY.gold.to_dict().items())[:30])
@@ -42,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     known = [f"{task},{level}.0" for task, level in KNOWN.items()]
     Path("gold.csv").write_text("\n".join(["item,score", *known]) + "\n")
     JURY.gold.write("truth.csv")
-    return lambda *arguments: CliRunner().invoke(app, [*arguments])
+    return tiebreak
 
 
 def test_scores_are_means_and_quantiles_of_probabilities(model: tb.VariationalBayes) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from cli.running import code_of
+from commands import tiebreak
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from tiebreak.cli.app import app
 from tiebreak.data import tags as tagging
@@ -121,11 +121,7 @@ def write(tool: str, marks: Marks, texts: dict[int, str] = TEXTS) -> str:
 
 @pytest.fixture
 def run() -> Run:
-    def invoke(*arguments: object) -> Any:
-        command = [str(argument) for argument in arguments]
-        return CliRunner().invoke(app, command, prog_name="tiebreak")
-
-    return invoke
+    return tiebreak
 
 
 @pytest.fixture(autouse=True)
