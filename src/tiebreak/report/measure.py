@@ -116,12 +116,6 @@ def worker_accuracy(model: Any) -> WorkerAccuracy:
     confusion matrix is taken as Dirichlet with its fitted mean and as much weight as the worker has
     responses to tasks labelled so, and one for each class; the sum over rows as the Beta of the
     same mean and variance. Then labels count as certain, and the interval is a little narrow.
-
-    >>> import tiebreak as tb
-    >>> crowd = tb.simulate.crowd(200, 6, 2, random_state=0)
-    >>> found = worker_accuracy(tb.VariationalBayes().fit(crowd.responses))
-    >>> bool((found.low < found.accuracy).all() and (found.accuracy < found.high).all())
-    True
     """
     prior = np.asarray(model.class_prior_)
     counts = responses_by_class(model)
@@ -217,16 +211,8 @@ def labels_to_score(model: Any, truth: Any = None) -> tuple[Labels, Gold] | None
     return without_gold(model).labels_, model.gold_
 
 
-def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS_OF_CURVE) -> list[Found]:
-    """Return one point for each bin of stated probability that has labels in it.
-
-    >>> from tiebreak.data.ids import Ids
-    >>> q = np.array([[0.9, 0.1], [0.92, 0.08], [0.2, 0.8]])
-    >>> labels = Labels.from_probabilities(Ids("abc"), Ids("xy"), q)
-    >>> gold = Gold.from_dict({"a": "x", "b": "y", "c": "y"})
-    >>> [(point["right"], point["n"]) for point in calibration_curve(labels, gold)]
-    [(1.0, 1), (0.5, 2)]
-    """
+def calibration_curve(labels: Labels, gold: Gold) -> list[Found]:
+    """Return one point for each bin of stated probability that has labels in it."""
     task = labels.tasks.codes(gold.tasks)
     truth = labels.classes.codes(gold.classes)[gold.label]
     there = task != MISSING
@@ -234,8 +220,8 @@ def calibration_curve(labels: Labels, gold: Gold, bins: int = BINS_OF_CURVE) -> 
         raise InputError("gold-of-no-task")
     stated = labels.probability[task[there]]
     right = (labels.label[task[there]] == truth[there]).astype(np.float64)
-    bin_of = np.minimum((bins * stated).astype(np.int64), bins - 1)
-    n, mean, n_right = (np.bincount(bin_of, weights, bins) for weights in (None, stated, right))
+    bin_of = np.minimum((BINS_OF_CURVE * stated).astype(np.int64), BINS_OF_CURVE - 1)
+    n, mean, n_right = (np.bincount(bin_of, weights) for weights in (None, stated, right))
     points = []
     for k in np.flatnonzero(n).tolist():
         low, high = interval_of_share(float(n_right[k]), float(n[k]))
@@ -249,20 +235,12 @@ def subset(known: Gold, chosen: Offsets) -> Gold:
     return replace(known, tasks=names, label=known.label[chosen], row=known.row[chosen])
 
 
-def merge_rare_classes(
-    classes: Sequence[str], prior: Any, matrix: Any, most: int = MOST_IN_MATRIX
-) -> tuple[list[str], Any]:
-    """Put the rarest classes together, so that a matrix can be read; rows still sum to 1.
-
-    >>> names, merged = merge_rare_classes("abc", [0.6, 0.2, 0.2], np.eye(3), most=2)
-    >>> names, merged.tolist()
-    (['a', 'all others'], [[1.0, 0.0], [0.0, 1.0]])
-    """
-    prior = np.asarray(prior, dtype=np.float64)
-    matrix = np.asarray(matrix, dtype=np.float64)
-    if len(classes) <= most:
-        return list(classes), matrix
-    kept = np.sort(np.argsort(-prior, kind="stable")[: most - 1])
+def merge_rare_classes(model: Any, matrix: Floats) -> tuple[list[str], Floats]:
+    """Put the rarest classes together, so that a matrix can be read; rows still sum to 1."""
+    classes, prior = list(map(name, model.classes_)), np.asarray(model.class_prior_)
+    if len(classes) <= MOST_IN_MATRIX:
+        return classes, matrix
+    kept = np.sort(np.argsort(-prior, kind="stable")[: MOST_IN_MATRIX - 1])
     rare = np.setdiff1d(np.arange(len(classes)), kept)
     weight = prior[rare] / max(float(prior[rare].sum()), 1e-300)
     rows = np.vstack([matrix[kept], weight @ matrix[rare]])
@@ -433,11 +411,6 @@ def restricted(model: Estimator, chosen: Offsets) -> Estimator:
     """Return a fitted model as it is on some tasks, by sorted codes; what it learnt is shared.
 
     Links and gold stay whole: where they matter, their tasks must be among the chosen ones.
-
-    >>> import tiebreak as tb
-    >>> votes = [("a", "ann", "x"), ("b", "ann", "y"), ("c", "bob", "x")]
-    >>> list(restricted(tb.VariationalBayes().fit(votes), np.array([0, 2])).tasks_)
-    ['a', 'c']
     """
     view = copy.copy(model)
     labels = model.labels_
@@ -700,8 +673,7 @@ def _matrices(model: Estimator, found: WorkerAccuracy, poor: list[int]) -> list[
         chosen.append((name(model.workers_[w]), words, model.confusion_[w]))
     made = []
     for title, description, matrix in chosen:
-        classes = [name(each) for each in model.classes_]
-        names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
+        names, merged = merge_rare_classes(model, matrix)
         shown = {"classes": names, "matrix": np.round(merged, 6)}
         made.append({"title": title, "description": description, **shown})
     return made
@@ -1279,8 +1251,7 @@ class Plots:
             matrix = model.confusion_[code]
             title = f"What {clip(worker, charts.LONGEST_ID)} says"
             words = "Each row: of tasks of this class, how likely each answer is."
-        classes = [str(name) for name in model.classes_]
-        names, merged = merge_rare_classes(classes, model.class_prior_, matrix)
+        names, merged = merge_rare_classes(model, matrix)
         return charts.confusion_matrix((title, words), names, merged)
 
     def calibration(self, gold: Any = None) -> Chart:
