@@ -12,7 +12,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,6 +183,10 @@ def read_value(name: str, text: str) -> Any:
     return text
 
 
+def names_of_fields(prefix: str, kind: Any) -> set[str]:
+    return {f"{prefix}{each.name}" for each in fields(kind)}
+
+
 class OptionValues:
     """What `--set name=value` was given, until somebody takes it by its name."""
 
@@ -197,6 +201,14 @@ class OptionValues:
         """Return the values of these options, as far as they were given."""
         self.known += names
         return {name: read_value(name, self.left.pop(name)) for name in names if name in self.left}
+
+    def take_fields(self, prefix: str, kind: type) -> dict[str, Any]:
+        """Return the values of the fields of a class of options, such as link_error."""
+        found = self.take(*sorted(names_of_fields(prefix, kind)))
+        return {
+            name.removeprefix(prefix): tuple(value) if isinstance(value, list) else value
+            for name, value in found.items()
+        }
 
     def take_last(self, *names: str) -> dict[str, Any]:
         """Take these options, and refuse what nobody took."""
@@ -271,7 +283,12 @@ class CommandInputs(OptionValues):
     def estimator(
         self, method: Method | None, *, needs_vb: bool = False, **defaults: Any
     ) -> tuple[Method, Estimator]:
-        """Make the estimator of a method with the options left; `defaults` where it has them."""
+        """Make the estimator of a method with the options left; `defaults` where it has them.
+
+        Without a method it is auto, or vb where something was set that only vb has.
+        """
+        import tiebreak as tb
+
         for name in self.left:
             if name.startswith("link_") or name == "on_contradiction":
                 require(f"--set {name}", True, "--links", self.files.get("links"))
@@ -279,7 +296,37 @@ class CommandInputs(OptionValues):
             if method not in (None, "auto", "vb"):
                 raise OptionError("method-without-scale", method=method)
             self.left["scale"] = self.scale
-        return build_estimator(method, self, defaults, needs_vb=needs_vb)
+        if method is None and (asked := self.take("method")):
+            require_word("method", asked["method"], tuple(ESTIMATORS))
+            method = asked["method"]
+        of_mean_field = names_of_fields("link_", MeanFieldOptions)
+        is_mean_field = self.left.get("link_options") == MeanFieldOptions.name
+        is_mean_field = is_mean_field or not of_mean_field.isdisjoint(self.left)
+        tried: list[Method] = ["vb"] if needs_vb or is_mean_field else ["auto", "vb"]
+        for tried_name in tried if method is None else [method]:
+            estimator: Estimator = getattr(tb, ESTIMATORS[tried_name])()
+            known = set(estimator.get_params())
+            can_be_set = set(known)
+            if "link_options" in known:
+                can_be_set |= of_mean_field | names_of_fields("link_", ExactLinkOptions)
+            if "sequence_options" in known:
+                can_be_set |= names_of_fields("sequence_", SequenceOptions)
+            if self.left.keys() <= can_be_set:
+                break
+        chosen = {key: value for key, value in defaults.items() if key in known}
+        if "link_options" in known:
+            kind: type[LinkOptions] = MeanFieldOptions if is_mean_field else ExactLinkOptions
+            words = self.take("link_options")
+            for word in words.values():
+                require_word("link_options", word, (ExactLinkOptions.name, MeanFieldOptions.name))
+            if (given := self.take_fields("link_", kind)) or words:
+                chosen["link_options"] = kind(**given)
+        has_sequences = "sequence_options" in known
+        if has_sequences and (given := self.take_fields("sequence_", SequenceOptions)):
+            chosen["sequence_options"] = SequenceOptions(**given)
+        own = {"link_options", "sequence_options", "progress"}
+        chosen |= self.take_last(*sorted(known - own))
+        return tried_name, estimator.set_params(**chosen)
 
     def read(self, *, may_be_empty: bool = False, has_media: bool = False) -> SimpleNamespace:
         """Read the tables; names of columns are shared out among all of them.
@@ -372,8 +419,6 @@ def read_constraints(
     return made
 
 
-# Estimators
-
 ESTIMATORS: dict[Method, str] = {
     "auto": "Auto",
     "vb": "VariationalBayes",
@@ -381,71 +426,6 @@ ESTIMATORS: dict[Method, str] = {
     "mv": "MajorityVote",
     "gibbs": "GibbsSampler",
 }
-
-
-SEQUENCE_NAMES = tuple(f"sequence_{each.name}" for each in fields(SequenceOptions))
-
-
-def link_names(kind: type[LinkOptions]) -> list[str]:
-    return [f"link_{each.name}" for each in fields(kind)]
-
-
-def are_mean_field(values: OptionValues) -> bool:
-    """Return whether what was set about links is about mean-field ones."""
-    is_asked = values.left.get("link_options") == MeanFieldOptions.name
-    return is_asked or not values.left.keys().isdisjoint(link_names(MeanFieldOptions))
-
-
-def take_link_options(values: OptionValues) -> LinkOptions | None:
-    """Return the options of links that were set, None where none was.
-
-    >>> take_link_options(OptionValues(["link_error=learn"])).error
-    'learn'
-    >>> take_link_options(OptionValues(["link_strength=0.25"])).name
-    'mean-field'
-    """
-    kind = MeanFieldOptions if are_mean_field(values) else ExactLinkOptions
-    asked = values.take("link_options")
-    for word in asked.values():
-        require_word("link_options", word, (ExactLinkOptions.name, MeanFieldOptions.name))
-    given: dict[str, Any] = {
-        name.removeprefix("link_"): tuple(value) if isinstance(value, list) else value
-        for name, value in values.take(*link_names(kind)).items()
-    }
-    return kind(**given) if given or asked else None
-
-
-def build_estimator(
-    method: Method | None, values: OptionValues, defaults: Mapping[str, Any], *, needs_vb: bool
-) -> tuple[Method, Estimator]:
-    """Make the estimator of a method with the options left.
-
-    Without a method it is auto, or vb where something was set that only vb has.
-    """
-    import tiebreak as tb
-
-    if method is None and (asked := values.take("method")):
-        require_word("method", asked["method"], tuple(ESTIMATORS))
-        method = asked["method"]
-    tried: list[Method] = ["vb"] if needs_vb or are_mean_field(values) else ["auto", "vb"]
-    for name in tried if method is None else [method]:
-        estimator: Estimator = getattr(tb, ESTIMATORS[name])()
-        known = estimator.get_params().keys()
-        has_links = "link_options" in known
-        links = [*link_names(ExactLinkOptions), *link_names(MeanFieldOptions)] if has_links else []
-        has_sequences = "sequence_options" in known
-        if values.left.keys() <= {*known, *links, *(SEQUENCE_NAMES if has_sequences else ())}:
-            break
-    chosen = {key: value for key, value in defaults.items() if key in known}
-    if has_links and (options := take_link_options(values)) is not None:
-        chosen["link_options"] = options
-    if has_sequences and (given := values.take(*SEQUENCE_NAMES)):
-        fields_of = {name.removeprefix("sequence_"): value for name, value in given.items()}
-        chosen["sequence_options"] = SequenceOptions(**fields_of)
-    own = {"link_options", "sequence_options", "progress"}
-    chosen |= values.take_last(*sorted(known - own))
-    return name, estimator.set_params(**chosen)
-
 
 # Arguments of Python, by which messages name options, and how a command spells them.
 FLAGS = {
