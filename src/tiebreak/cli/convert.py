@@ -9,15 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from tiebreak.cli import options
-from tiebreak.cli.options import (
-    CommandInputs,
-    OptionValues,
-    Text,
-    check_files,
-    file,
-    option,
-    require,
-)
+from tiebreak.cli.options import CommandInputs, Text, file, option, require
 from tiebreak.cli.output import STANDARD, say, stages, wrote
 from tiebreak.errors import InputError, OptionError
 from tiebreak.wording import counted
@@ -64,8 +56,10 @@ def convert(
 
     out = out or STANDARD
     if to is not None:
-        names = OptionValues(given).take_last("question", "field")
-        check_files((source, texts), (out,), are_tables=False)  # the tool says which form it has
+        names = options.OptionValues(given).take_last("question", "field")
+        options.check_files(
+            (source, texts), (out,), are_tables=False
+        )  # the tool says which form it has
         if texts == STANDARD:
             raise OptionError("stdin-not-here", why="--texts is read twice")
         from tiebreak.tables.export import TOOLS, write_export, write_spans
