@@ -9,6 +9,8 @@ import jinja2
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from tiebreak.wording import agreeing, clip, counted, number, percent
+
 # Nothing that leads out of the page or brings HTML in: such text stays text.
 UNSAFE = ["link", "image", "autolink", "html_block", "html_inline", "reference"]
 
@@ -37,12 +39,14 @@ def sentences(package: str, name: str, **given: object) -> list[str]:
 
 @cache
 def _texts(package: str) -> jinja2.Environment:
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader(package, "templates"),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    made.globals |= {each.__name__: each for each in (agreeing, clip, counted, number, percent)}
+    return made
 
 
 def markdown(text: str) -> Markup:

@@ -1,4 +1,4 @@
-"""Wording of messages: numbers with their nouns, the first few of many, columns, places."""
+"""Wording: numbers with their nouns, the first few of many, columns, places."""
 
 from __future__ import annotations
 
@@ -92,6 +92,45 @@ def worded(messages: Mapping[str, Any]) -> dict[str, Callable[..., str]]:
         code: partial(say, message) if isinstance(message, str) else message
         for code, message in messages.items()
     }
+
+
+class Number(str):
+    """A number as it is written: in a table it stands to the right, which ids do not."""
+
+    __slots__ = ()
+
+
+def number(value: float | None, digits: int = 3) -> Number:
+    """Write a number for a cell; what is not known is a dash.
+
+    >>> number(0.12345), number(1234), number(None), number(-0.5)
+    ('0.123', '1,234', '–', '−0.500')
+    """
+    if value is None or value != value:
+        return Number("–")
+    text = f"{value:,d}" if isinstance(value, int) else f"{value:,.{digits}f}"
+    return Number(text.replace("-", "−"))
+
+
+def percent(share: float | None, digits: int = 1) -> Number:
+    """Write a share; the space before the sign does not break.
+
+    >>> percent(0.123).split(), percent(None)
+    (['12.3', '%'], '–')
+    """
+    if share is None or share != share:
+        return Number("–")
+    return Number(f"{100.0 * share:.{digits}f}\N{NO-BREAK SPACE}%")
+
+
+def clip(value: object, most: int) -> str:
+    """Return a value as text on one line, of at most so many characters.
+
+    >>> clip("a long name", 7)
+    'a long…'
+    """
+    text = " ".join(printable(str(value)[: 4 * most + 4]).split())
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def aligned(rows: Sequence[Sequence[str]], *, to_right: bool = False) -> list[str]:

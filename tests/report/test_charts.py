@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak.report import charts
-from tiebreak.wording import printable
+from tiebreak.wording import clip, printable
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -123,7 +123,7 @@ def test_ticks_are_few_sorted_and_inside(low: float, width: float, about: int) -
 
 @given(st.text(max_size=200), st.integers(2, 30))
 def test_clipped_text_is_short_printable_and_on_one_line(text: str, most: int) -> None:
-    short = charts.clip(text + "\ud800\x00", most)
+    short = clip(text + "\ud800\x00", most)
     assert len(short) <= most
     assert "\n" not in short
     printable(short).encode()

@@ -36,7 +36,6 @@ from tiebreak.decide.decide import decide
 from tiebreak.errors import OptionError, note
 from tiebreak.kernels.layout import Codes, Floats, Offsets, total_weights
 from tiebreak.options import require_number, require_word
-from tiebreak.wording import counted
 
 AT_ONCE = 1 << 21  # numbers in memory
 TINY = np.finfo(float).tiny
@@ -138,7 +137,7 @@ class VotePlan:
         workers = [f"{name} ({n:,})" for name, n in self.by_worker().items()]
         more = f" and {len(workers) - SHOWN:,} more" if len(workers) > SHOWN else ""
         named = ", ".join(workers[:SHOWN]) + more
-        given = {"plan": self, "by_worker": named, "counted": counted}
+        given = {"plan": self, "by_worker": named}
         return " ".join(templating.sentences("tiebreak.decide", "votes.txt", **given))
 
     def columns(self) -> dict[str, Column]:

@@ -40,7 +40,7 @@ from tiebreak.judges.known import (
 )
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number
-from tiebreak.wording import agreeing, aligned, counted, first_few
+from tiebreak.wording import aligned, counted, first_few
 
 LEAST_GOLD = 20  # known tasks, below which no panel is compared with another
 LOSS_MARGIN = 0.05  # log-loss a task: a panel that is surely no more behind is about as good …
@@ -218,8 +218,6 @@ class PanelReport:
             between=lambda ends, digits=2: " to ".join(f"{end:.{digits}f}" for end in ends),
             some=lambda names: first_few(list(map(str, names)), 6),
             repr=repr,
-            counted=counted,
-            agreeing=agreeing,
         )
 
 

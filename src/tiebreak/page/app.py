@@ -24,7 +24,7 @@ from tiebreak.page import guard, watch
 from tiebreak.page.room import MEDIA, Room, whole
 from tiebreak.report import charts
 from tiebreak.templating import environment
-from tiebreak.wording import counted
+from tiebreak.wording import clip, counted
 
 Handler = Callable[[Request], Response]
 
@@ -306,7 +306,7 @@ def ago(at: str, now: datetime | None = None) -> str:
 
 
 TEMPLATES.filters |= {
-    "short": charts.clip,
+    "short": clip,
     "ago": ago,
     "counted": counted,
     "median": statistics.median,

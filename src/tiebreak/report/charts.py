@@ -31,7 +31,7 @@ from scipy.special import expit
 from tiebreak.errors import OptionError
 from tiebreak.tables.write import open_target
 from tiebreak.templating import environment, markdown
-from tiebreak.wording import counted, printable
+from tiebreak.wording import Number, clip, counted, number, percent
 
 WIDTH = 860.0
 NARROW = 440.0  # wider charts keep their width on a phone, and are scrolled there
@@ -173,12 +173,6 @@ class Chart:
         self._text(middle, y.start + 36.0, self.header[0], "tb-muted", "middle")
         self._text(x.start, 13.0, self.header[1], "tb-muted")
         return x, y
-
-
-class Number(str):
-    """A number as it is written: in a table it stands to the right, which ids do not."""
-
-    __slots__ = ()
 
 
 class Axis(NamedTuple):
@@ -483,39 +477,6 @@ def calibration(points: Sequence[Found], n_tasks: int) -> Chart:
         chart._line(at, y.at(point["low"]), at, y.at(point["high"]), "tb-whisker")
         chart._dot(at, y.at(point["right"]), 3.0 + 6.0 * (point["n"] / most) ** 0.5)
     return chart
-
-
-def number(value: float | None, digits: int = 3) -> Number:
-    """Write a number for a cell; what is not known is a dash.
-
-    >>> number(0.12345), number(1234), number(None), number(-0.5)
-    ('0.123', '1,234', '–', '−0.500')
-    """
-    if value is None or value != value:
-        return Number("–")
-    text = f"{value:,d}" if isinstance(value, int) else f"{value:,.{digits}f}"
-    return Number(text.replace("-", "−"))
-
-
-def percent(share: float | None, digits: int = 1) -> Number:
-    """Write a share; the space before the sign does not break.
-
-    >>> percent(0.123).split(), percent(None)
-    (['12.3', '%'], '–')
-    """
-    if share is None or share != share:
-        return Number("–")
-    return Number(f"{100.0 * share:.{digits}f}\N{NO-BREAK SPACE}%")
-
-
-def clip(value: object, most: int) -> str:
-    """Return a value as text on one line, of at most so many characters.
-
-    >>> clip("a long name", 7)
-    'a long…'
-    """
-    text = " ".join(printable(str(value)[: 4 * most + 4]).split())
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 @cache

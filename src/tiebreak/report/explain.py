@@ -30,8 +30,8 @@ from tiebreak.inference.tasks.classifier import raised
 from tiebreak.kernels.layout import Floats
 from tiebreak.life.predict import label_crowd
 from tiebreak.report import charts
-from tiebreak.report.charts import Chart, clip, number, percent
-from tiebreak.wording import counted, first_few
+from tiebreak.report.charts import Chart
+from tiebreak.wording import clip, counted, first_few
 
 MOST_REACHED = 30  # tasks that the must-links of one task are followed to
 MOST_VOTES = 12  # in the chart, the strongest; all others are one bar
@@ -96,10 +96,6 @@ class Explanation:
             best=max(self.votes, key=lambda vote: vote.factor) if is_against else None,
             least=1.0 + LEAST,
             links=strongest,
-            clip=clip,
-            counted=counted,
-            number=number,
-            percent=percent,
         )
 
     @property

@@ -38,9 +38,9 @@ from tiebreak.links import graph as link_graph
 from tiebreak.links.check import write_chain
 from tiebreak.ranking import BradleyTerry
 from tiebreak.report import charts
-from tiebreak.report.charts import Chart, Found, clip, number, percent
+from tiebreak.report.charts import Chart, Found
 from tiebreak.report.explain import explain_tasks
-from tiebreak.wording import agreeing, counted, printable
+from tiebreak.wording import clip, counted, number, percent, printable
 
 FORMAT = "tiebreak-report"
 VERSION = 1  # of the numbers: raised when a name goes or changes its meaning
@@ -390,10 +390,6 @@ def _words(sections: Found) -> Found:
         much_shared=charts.MUCH,
         fair=FAIR,
         good=GOOD,
-        counted=counted,
-        agreeing=agreeing,
-        number=number,
-        percent=percent,
     )
     verdict, *words = (each.split(": ", 1) for each in said)
     words.sort(key=lambda each: SIGNS.index(each[0]))
