@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tiebreak.errors import Message, register
+from tiebreak.wording import worded
 
 MESSAGES: dict[str, Message] = {
     "features-needed-again": "This fits the model again, which takes the features of its tasks; a "
@@ -18,14 +19,10 @@ MESSAGES: dict[str, Message] = {
         + (f"; unknown: {', '.join(unknown)}" if unknown else "")
         + f". It needs one row per class: {', '.join(classes)}."
     ),
-    "cost-unknown-decision": lambda title, unknown, open_names, classes: (
-        f"{title}: decisions {', '.join(unknown)} are neither classes nor "
-        f"{' or '.join(open_names)}. The classes are {', '.join(classes)}."
-    ),
-    "cost-decisions": lambda title, open_names: (
-        f"{title} needs at least one class to decide for, and at most one of "
-        f"{' and '.join(open_names)}."
-    ),
+    "cost-unknown-decision": "{title}: decisions {unknown:list} are neither classes nor one of "
+    "{open_names:list}. The classes are {classes:list}.",
+    "cost-decisions": "{title} needs at least one class to decide for, and at most one of "
+    "{open_names:list}.",
     "cost-not-finite": "{title}: every truth and decision needs a cost, a finite number.",
     "costs-without-scale": "cost_matrix={costs!r} needs classes on a scale: fit with scale='1..5' "
     "or the like.",
@@ -34,9 +31,7 @@ MESSAGES: dict[str, Message] = {
     # who may be asked
     "probabilities-not-scaled": "Probabilities of this model are not scaled by shared errors; the "
     "plan trusts them.",
-    "judges-without-response": lambda names: (
-        f"These judges gave no response: {', '.join(names[:5])}."
-    ),
+    "judges-without-response": "These judges gave no response: {names:list 5}.",
     "workers-without-response": "workers names nobody who answered: {names}.",
 }
-register(MESSAGES)
+register(worded(MESSAGES))

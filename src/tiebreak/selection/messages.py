@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tiebreak.errors import Message, register
+from tiebreak.wording import worded
 
 MESSAGES: dict[str, Message] = {
     "nothing-to-ask": "There is one class only, so there is nothing to ask.",
@@ -10,7 +11,7 @@ MESSAGES: dict[str, Message] = {
     "strategy='bvsb' takes any estimator.",
     "among-unknown-tasks": "among names {n:,} tasks that no response names, {first!r} first.",
     "vote-of-unknown-worker": "vote names a worker who gave no response: {name!r}.",
-    "kinds-twice": lambda kinds: f"kinds must name each kind once; got {', '.join(kinds)}.",
+    "kinds-twice": "kinds must name each kind once; got {kinds:list}.",
     "margin-shape": "Pairs need probabilities of two classes or more; got shape {shape}.",
 }
-register(MESSAGES)
+register(worded(MESSAGES))
