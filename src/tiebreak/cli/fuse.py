@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 EXPERT_FIRST = 5  # tasks that are named
 SURE = 0.9  # labels below this probability are counted
 COSTS = {"median": "absolute", "mean": "squared"}  # of what decides on a scale
-USED_BY = {  # methods that can use a file or an option
-    "links": ("auto", "vb", "gibbs"),
-    "features": ("auto", "vb"),
-    "pairs": ("auto", "vb"),
+USED_BY = {  # methods that can use a file or an option, and what the others say of it
+    "links": ("method-without-links", ("auto", "vb", "gibbs")),
+    "features": ("method-without-features", ("auto", "vb")),
+    "pairs": ("method-without-pairs", ("auto", "vb")),
 }
 
 
@@ -88,9 +88,9 @@ def fuse(
     needs_vb = over_shards or (bool(save) and keep == "counts")
     asked = method
     method, estimator = inputs.estimator(method, needs_vb=needs_vb)
-    for name, is_given in {**files, "pairs": pairs}.items():
-        if is_given and method not in USED_BY.get(name, (method,)):
-            raise OptionError(f"method-without-{name}", method=method)
+    for name, (code, methods) in USED_BY.items():
+        if {**files, "pairs": pairs}[name] and method not in methods:
+            raise OptionError(code, method=method)
     if over_shards or method == "gibbs":
         what = "--cluster or --out-of-core" if over_shards else "--method gibbs"
         require("--groups or --constraints", inputs.has_constraints, f"no {what}", False)
