@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from difflib import get_close_matches
-
 from tiebreak.errors import Message, register
-
-
-def _unknown_setting(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    guess = f" Did you mean {close[0]}?" if close else ""
-    return f"--set {name}: there is no such option here.{guess} There are: {', '.join(known)}."
-
+from tiebreak.wording import worded
 
 OWN: dict[str, Message] = {
     # Files
@@ -30,7 +21,8 @@ OWN: dict[str, Message] = {
     "--list N.",
     "gold-overrides-file": "--gold is used; the {n:,} known labels in {file} are not.",
     # Options
-    "unknown-setting": _unknown_setting,
+    "unknown-setting": "--set {name}: there is no such option here.{meant:meant} There are: "
+    "{known}.",
     "pairs-expected": "{option} takes name=value,name=value; got {text!r}.",
     "numbers-expected": "{option} takes name=number, such as {example}; got {text!r}.",
     "option-needs": "{option} needs {other}.",
@@ -63,4 +55,4 @@ OWN: dict[str, Message] = {
     "tiebreak fuse --probabilities.",
     "needs-page-extra": "tiebreak serve needs the extra page: pip install 'tiebreak[page]'.",
 }
-register(OWN)
+register(worded(OWN))

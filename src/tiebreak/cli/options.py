@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -214,7 +215,9 @@ class OptionValues:
         """Take these options, and refuse what nobody took."""
         taken = self.take(*names)
         for name in self.left:
-            raise OptionError("unknown-setting", name=name, known=self.known)
+            close = get_close_matches(name, self.known, n=1)
+            known = ", ".join(self.known)
+            raise OptionError("unknown-setting", name=name, meant="".join(close), known=known)
         return taken
 
 

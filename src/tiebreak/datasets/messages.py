@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tiebreak.errors import register
-
-
-def _no_dataset(name: object, meant: str | None, names: tuple[str, ...]) -> str:
-    hint = f" Did you mean {meant!r}?" if meant else ""
-    return f"There is no dataset {name!r}.{hint}\nThe datasets are {', '.join(names)}."
+from tiebreak.wording import worded
 
 
 def _not_fetched(name: str, reason: str, addresses: Mapping[str, str], folder: object) -> str:
@@ -27,17 +23,18 @@ def _counts(folder: str, name: str, found: Mapping[str, int], expected: Mapping[
     return f"{folder} is not the {name} of the catalogue: it has {', '.join(wrong)}."
 
 
-register(
-    {
-        "unknown-dataset": _no_dataset,
-        "dataset-not-here": (
-            "The dataset {name!r} is not here. Looked for responses.csv and gold.csv in {looked}.\n"
-            "Fetch it with: tiebreak datasets fetch {name}\n"
-            "Or put responses.csv (task,worker,label) and gold.csv (task,label) into one of these."
-        ),
-        "dataset-not-fetched": _not_fetched,
-        "dataset-counts": _counts,
-        "data-folder-missing": "TIEBREAK_DATA names {folder}, which is not a folder.",
-        "data-folder-first": "TIEBREAK_DATA comes before the cache, so {folder} is what counts.",
-    }
-)
+MESSAGES = {
+    "unknown-dataset": (
+        "There is no dataset {name!r}.{meant:meant}\nThe datasets are {names:list}."
+    ),
+    "dataset-not-here": (
+        "The dataset {name!r} is not here. Looked for responses.csv and gold.csv in {looked}.\n"
+        "Fetch it with: tiebreak datasets fetch {name}\n"
+        "Or put responses.csv (task,worker,label) and gold.csv (task,label) into one of these."
+    ),
+    "dataset-not-fetched": _not_fetched,
+    "dataset-counts": _counts,
+    "data-folder-missing": "TIEBREAK_DATA names {folder}, which is not a folder.",
+    "data-folder-first": "TIEBREAK_DATA comes before the cache, so {folder} is what counts.",
+}
+register(worded(MESSAGES))
