@@ -127,23 +127,14 @@ def whole(least: int | None = None, most: int = MOST_WHOLE) -> Rule:
 
 def one_of(words: Sequence[str], *more: str) -> Rule:
     """Take some words; `more` says what else the option takes."""
-
-    def check(name: str, value: Any) -> None:
-        if not (isinstance(value, str) and value in words):
-            raise OptionError.unknown(name, value, (*words, *more))
-
-    return check
+    allowed = ", ".join(map(repr, (*words, *more)))
+    return that(f"one of {allowed}", lambda value: isinstance(value, str) and value in words)
 
 
 def optional(rule: Rule | type) -> Rule:
     """Take None, and what a rule takes."""
     inner = _rule(rule)
-
-    def check(name: str, value: Any) -> None:
-        if value is not None:
-            inner(name, value)
-
-    return check
+    return lambda name, value: None if value is None else inner(name, value)
 
 
 def word_or(word: str, rule: Rule) -> Rule:

@@ -118,7 +118,19 @@ def crowd(
     if scale is not None:
         n_classes = scale
         classes = list(range(1, scale + 1)) if classes is None else classes
-        confusion = _draw_channels(rng, n_workers, scale, bias, gain, blur, lapse)
+        words = "a range (low, high), with 0 < low <= high"
+        blurs = arguments.as_floats(
+            "blur", blur, words, shapes=[(2,)], are_right=lambda each: 0 < each[0] <= each[1]
+        )
+        size = (scale - 1) / 4.0
+        confusion = channels(
+            np.arange(scale, dtype=np.float64),
+            np.full(scale, 1.0 / scale),
+            rng.normal(0.0, bias * size, n_workers),
+            np.exp(rng.normal(0.0, gain, n_workers)),
+            rng.uniform(blurs[0], blurs[1], n_workers) * size**0.75,
+            lapse,
+        )
     prior = np.full(n_classes, 1.0 / n_classes)
     if class_prior is not None:
         words = f"{n_classes} probabilities that sum to 1"
@@ -298,30 +310,6 @@ def _err_together(rows: Floats, truth: Codes, errs_above: Floats, place: Floats)
     cumulative = np.cumsum(wrong, axis=1)
     taken = (cumulative <= (place * cumulative[:, -1])[:, None]).sum(axis=1)
     return np.where(errs_above < right, truth, taken).astype(np.int32)
-
-
-def _draw_channels(
-    rng: np.random.Generator,
-    n_workers: int,
-    n_levels: int,
-    bias: float,
-    gain: float,
-    blur: tuple[float, float],
-    lapse: float,
-) -> Floats:
-    words = "a range (low, high), with 0 < low <= high"
-    ends = arguments.as_floats(
-        "blur", blur, words, shapes=[(2,)], are_right=lambda each: 0 < each[0] <= each[1]
-    )
-    size = (n_levels - 1) / 4.0
-    return channels(
-        np.arange(n_levels, dtype=np.float64),
-        np.full(n_levels, 1.0 / n_levels),
-        rng.normal(0.0, bias * size, n_workers),
-        np.exp(rng.normal(0.0, gain, n_workers)),
-        rng.uniform(ends[0], ends[1], n_workers) * size**0.75,
-        lapse,
-    )
 
 
 def _numbered(letter: str, n: int, *, start: int) -> list[str]:

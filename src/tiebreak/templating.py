@@ -16,37 +16,26 @@ UNSAFE = ["link", "image", "autolink", "html_block", "html_inline", "reference"]
 
 
 @cache
-def environment(package: str) -> jinja2.Environment:
-    """Return the templates of a package: everything is escaped unless it is Markup."""
+def environment(package: str, *, is_html: bool = True) -> jinja2.Environment:
+    """Return the templates of a package; in HTML everything is escaped unless it is Markup."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package, "templates"),
-        autoescape=True,
+        autoescape=is_html,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
     made.filters["markdown"] = markdown
+    made.globals |= {each.__name__: each for each in (agreeing, clip, counted, number, percent)}
     return made
 
 
 def sentences(package: str, name: str, **given: object) -> list[str]:
     """Return the sentences of a template of plain text, in which each paragraph is one of them."""
-    template = _texts(package).get_template(name)
+    template = environment(package, is_html=False).get_template(name)
     paragraphs = re.split(r"\n\s*\n", template.render(**given))
     lines = (re.sub("[ \n]+", " ", each).strip(" ") for each in paragraphs)
     return [line for line in lines if line]
-
-
-@cache
-def _texts(package: str) -> jinja2.Environment:
-    made = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, "templates"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    made.globals |= {each.__name__: each for each in (agreeing, clip, counted, number, percent)}
-    return made
 
 
 def markdown(text: str) -> Markup:

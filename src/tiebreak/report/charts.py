@@ -533,8 +533,6 @@ def templates() -> jinja2.Environment:
     made.filters |= {"counted": counted, "quoted": _quoted}
     made.globals |= {
         "between": _between,
-        "number": number,
-        "percent": percent,
         "right": Number,
         "shown": lambda rows, n: f"{len(rows):,} of {n:,}" if len(rows) < n else f"all {n:,}",
         "signed": lambda value: Number("–" if value is None else f"{value:+.2f}".replace("-", "−")),
