@@ -55,6 +55,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         {},
     ),
     "no-two-labels": (lambda: judges.agreement_report(APART), {}),
+    "no-tags-of-spans": (
+        lambda: judges.span_agreement(APART, tb.Sequences.from_columns(["a", "b"], ["s", "s"])),
+        {"classes": ["hi", "lo"]},
+    ),
     "order-not-classes": (
         lambda: judges.agreement_report([*APART, ("a", "y", "hi")], order=["lo"]),
         {"classes": ("hi", "lo"), "order": ("lo",)},
