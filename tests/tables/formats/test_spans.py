@@ -16,7 +16,6 @@ from commands import tiebreak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak.cli.app import app
 from tiebreak.data import tags as tagging
 from tiebreak.errors import InputError, InputNote
 from tiebreak.tables import formats, read_export
