@@ -32,6 +32,7 @@ ONE_ZERO = re.compile(r"[+-]?[0-9]+\.0")  # a whole number in a column with gaps
 WHOLE = re.compile(r"[+-]?[0-9]+\.0+")
 INT32_MAX = np.iinfo(np.int32).max
 SHOWN_VALUES = 3
+LOOKED_AT = 1 << 16  # rows, in a cache
 HASHED_TOGETHER = 1 << 18  # ids; their bytes take 16 times as much memory while they are hashed
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -239,8 +240,7 @@ class Encoder:
             self._is_varied = 2 * len(names) > len(codes) > 0
         if is_coded:  # perhaps not in order of first appearance, or with names that no row uses
             self._is_distinct = False
-            newest = np.maximum.accumulate(np.append(np.int32(MISSING), codes))
-            if newest[-1] + 1 != len(names) or (np.diff(newest) > 1).any():
+            if not _in_order(codes, len(names)):
                 used = np.asarray(values.indices.unique().drop_null())
                 code_of = np.full(len(names) + 1, MISSING, dtype=np.int32)  # one for nothing
                 code_of[used] = np.arange(len(used), dtype=np.int32)
@@ -292,6 +292,19 @@ def encode(column: Column) -> tuple[Codes, Ids]:
     encoder = Encoder()
     encoder.add(column)
     return encoder.settle().astype(np.int32, copy=False), encoder.names()
+
+
+def _in_order(codes: Codes, n_names: int) -> bool:
+    """Tell whether all names are used, and first in their order: some rows mostly show it."""
+    n_seen = 0
+    for at in range(0, len(codes), LOOKED_AT):
+        newest = np.maximum.accumulate(np.append(np.int32(n_seen - 1), codes[at : at + LOOKED_AT]))
+        n_seen = int(newest[-1]) + 1
+        if (np.diff(newest) > 1).any():
+            return False
+        if n_seen == n_names:
+            break
+    return n_seen == n_names
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
