@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import tiebreak
 from refusals import refused
 from rich.console import Console
 
@@ -225,6 +227,22 @@ def test_a_key_answers_in_the_terminal() -> None:
         assert [each.says for each in session.answers()] == ["b"]
     for words in ("which is 1?", NONE):
         assert words in said.getvalue()
+
+
+def test_the_command_lists_groups(tmp_path: Path) -> None:
+    votes, groups = tmp_path / "votes.csv", tmp_path / "groups.csv"
+    rows = "".join(f"{task},{worker},{label}\n" for task, worker, label in VOTES)
+    votes.write_text(f"task,worker,label\n{rows}")
+    groups.write_text("task,group\n" + "".join(f"{task},{group}\n" for task, group in GROUPS))
+    said = ["--set", f"groups={groups}", "--set", "rule=at most one 1", "--kinds", "which"]
+    done = tiebreak("ask", votes, "--list", 5, *said)
+    assert done.exit_code == 0, done.stderr
+    found = list(csv.DictReader(done.stdout.splitlines()))
+    assert [row["members"] for row in found] == ["a | b | c", "d | e"]
+    done = tiebreak("ask", votes, "--session", tmp_path / "s.db", *said, stdin="3q")
+    assert done.exit_code == 0, done.stderr
+    with session_of(tmp_path / "s.db") as session:
+        assert [each.says for each in session.answers()] == ["c"]
 
 
 def test_groups_are_needed() -> None:

@@ -120,7 +120,7 @@ def test_what_pairs_cannot_be_labelled_with_ends_with_2(
 
 def test_the_report_of_pairs_says_who_is_best(pairs: Path, tmp_path: Path) -> None:
     page, numbers = tmp_path / "r.html", tmp_path / "r.json"
-    done = tiebreak("report", pairs, "--pairs", "-o", page, "--json", numbers)
+    done = tiebreak("report", pairs, "--set", "pairs", "-o", page, "--json", numbers)
     assert done.exit_code == 0, done.stderr
     found = json.loads(numbers.read_text())["sections"]["ranking"]
     ranked = tiebreak("rank", pairs).stdout

@@ -10,8 +10,8 @@ RESTORE = "Put an earlier copy in its place, or name another file."
 
 
 MESSAGES = {
-    "which-needs-rules": "Questions of the kind 'which' are about groups of which one task is "
-    "of a class: give constraints= that say so, such as tb.Constraints.groups.",
+    "which-needs-rules": "Questions of the kind 'which' are about groups of tasks of which at "
+    "most one, or exactly one, is of a class, and no constraint says that.",
     # the file
     "session-version": (
         "{path} is a session file of version {version}; this tiebreak reads version {known}. "

@@ -36,9 +36,6 @@ def ask(
     gold: options.Gold = None,
     sequences: options.Sequences = None,
     texts: options.Texts = None,
-    groups: options.Groups = None,
-    rule: options.Rule = None,
-    constraints: options.Constraints = None,
     kinds: Annotated[
         Text, option("A,B,…", "What may be asked: same, label, is, vote, which.")
     ] = None,
@@ -59,10 +56,11 @@ def ask(
     One key per answer, kept at once; the same command goes on where it ended. A list is a table of
     left, right and gain (how many labels the answer should correct); with --kinds also kind, task,
     class, worker, cost and worth (gain for one unit of cost). --set reaches the options of
-    tb.ask.Desk: budget, target, wording, costs, strategy, link_error and others.
+    tb.ask.Desk: budget, target, wording, costs, strategy, link_error and others; --set groups=FILE,
+    rule="at most one 1" and constraints=FILE say what labels must keep, as for fuse.
     """
     files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
-    files |= {"groups": groups, "rule": rule, "constraints": constraints}
+    files |= dict.fromkeys(options.OF_RULES)  # by --set
     inputs = CommandInputs(responses, columns, given, **files)
     if n_listed is not None:
         inputs.files["among"] = inputs.take("among").get("among")
@@ -252,9 +250,6 @@ def serve(
     gold: options.Gold = None,
     sequences: options.Sequences = None,
     texts: Annotated[Text, file("Table of task and text, markdown, image or audio.")] = None,
-    groups: options.Groups = None,
-    rule: options.Rule = None,
-    constraints: options.Constraints = None,
     media: Annotated[Text, option("DIR", "Folder of the images and sounds.")] = None,
     guidelines: Annotated[Text, file("Guidelines for the people who answer, in Markdown.")] = None,
     kinds: Annotated[Text, option("A,B,…", "What may be asked: same, label, is, which.")] = None,
@@ -285,7 +280,7 @@ def serve(
     --set reaches the options of tb.ask.Desk: budget, target, wording, costs, link_error and others.
     """
     files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
-    files |= {"groups": groups, "rule": rule, "constraints": constraints}
+    files |= dict.fromkeys(options.OF_RULES)  # by --set
     inputs = CommandInputs(responses, columns, given, **files)
     settings = desk_options(inputs, kinds, "A server reads its files by name")
     inputs.check(also=(session, guidelines, settings.get("class_texts")))

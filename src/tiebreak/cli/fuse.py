@@ -47,7 +47,9 @@ def fuse(
     method: options.ByMethod = None,
     columns: options.Columns = None,
     scale: options.Scale = None,
-    pairs: options.Pairs = False,
+    pairs: Annotated[
+        bool, options.flag("--pairs", "Responses say which of two items is better: see rank.")
+    ] = False,
     given: options.Set = None,
     probabilities: options.Probabilities = False,
     workers: Annotated[Text, file("Write who confuses what here.")] = None,

@@ -441,7 +441,6 @@ def report(
     by: options.By = None,
     accepts: options.Accepts = None,
     columns: options.Columns = None,
-    pairs: options.Pairs = False,
     given: options.Set = None,
     force: options.Force = False,
 ) -> None:
@@ -449,14 +448,15 @@ def report(
 
     The page says how far the labels can be used, compares them with voting, and shows workers,
     the tasks to look at with reasons, links and what to ask next. It is one file without scripts
-    that needs no network. --set method=vb chooses another method than the committee.
+    that needs no network. --set method=vb chooses another method than the committee, --set pairs
+    reads verdicts on pairs, as fuse --pairs does, and ranks the items.
     """
     require_both(by, accepts)
     files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
     files |= {"features": features, "groups": groups, "rule": rule, "constraints": constraints}
     files["sequences"] = sequences
     inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
-    inputs.are_pairs = pairs
+    inputs.are_pairs = pairs = bool(inputs.take("pairs").get("pairs"))
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target
 

@@ -104,7 +104,6 @@ OutOfCore = Annotated[bool, flag("--out-of-core", "Work on shards one by one, fr
 AsJson = Annotated[bool, flag("--json", "Print JSON.")]
 JsonSummary = Annotated[bool, flag("--json", "Print the summary as JSON; needs -o.")]
 Force = Annotated[bool, flag("--force", "Overwrite existing files.")]
-Pairs = Annotated[bool, flag("--pairs", "Responses say which of two items is better: see rank.")]
 
 
 def split_list(text: str) -> list[str]:
@@ -149,11 +148,12 @@ def require(name: str, is_given: object, other: str, has_other: object) -> None:
 
 # --set
 
+OF_RULES = ("groups", "rule", "constraints")
 LISTS = ("classes", "covariates", "task_columns", "worker_columns", "members", "kinds", "order")
 TEXTS = (
     *("format", "question", "repeats", "tasks", "among", "sampling", "order_column", "field"),
     *("task_pattern", "label_pattern", "label_pointer", "wording", "class_texts", "baseline"),
-    *("scale", "nested"),
+    *("scale", "nested", *OF_RULES),
 )
 WORDS = {"yes": True, "true": True, "no": False, "false": False}
 TRUST = 50.0  # right answers to tasks of each class that a trusted worker starts with
@@ -243,6 +243,8 @@ class CommandInputs(OptionValues):
         names = (each.name for each in fields(ReadingOptions) if each.name != "columns")
         if scale is not None:
             self.left["scale"] = scale
+        if files.keys() >= {*OF_RULES}:
+            files |= self.take(*(name for name in OF_RULES if files[name] is None))
         self.reading = self.take(*names, "sampling")
         self.scale: str | None = self.reading.get("scale")
         self.of_reading = tuple(self.known)
