@@ -24,7 +24,7 @@ from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior
 from tiebreak.inference.door import lay_out
 from tiebreak.inference.known import Known
-from tiebreak.inference.sequencing import Placed, spans_of
+from tiebreak.inference.sequencing import Candidate, Placed, chosen, spans_of
 from tiebreak.inference.tasks import Independent
 from tiebreak.inference.tasks.chains import MarkovChains, Potentials, with_chains
 from tiebreak.inference.workers import ConfusionMatrices
@@ -371,6 +371,12 @@ def test_auto_compares_models_and_says_what_it_saw() -> None:
     assert taken.score >= best - 0.01
     assert taken.error < 0.1
     assert fit(responses, sequences, model="none").sequence_choice_ == ()
+
+
+def test_a_model_that_was_out_early_is_not_compared_with_means_of_more_folds() -> None:
+    score = {"none": (0.45, 5), "chain": (0.48, 1), "chain+back": (0.445, 5)}
+    choice = tuple(Candidate(name, mean, 0.01, n) for name, (mean, n) in score.items())
+    assert chosen(choice).model == "chain+back"
 
 
 def test_soft_links_pull_tasks_of_other_sequences() -> None:

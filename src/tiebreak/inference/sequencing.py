@@ -394,11 +394,10 @@ def spans_of(
         log_p = found.step[before, now] + (score + after)[here, now] - after[here - 1, before]
         return np.where(now >= 0, np.exp(np.minimum(log_p, 0.0)), 0.0)
 
-    is_first = np.zeros(n, dtype=bool)
-    is_first[start[:-1]] = True
+    is_first = placed.codes.is_first
     later = np.flatnonzero(~is_first)
     inside = tags.inside()
-    goes_on = np.zeros(n)  # the probability that what stands before goes on here
+    goes_on = np.zeros(n)  # the probability that what stands before goes on here, 0 at a beginning
     goes_on[later] = given(later, label[later - 1], inside[label[later - 1]])
     first, last, kind = tags.spans(label, start)
     begins = q[first, label[first]]
@@ -410,14 +409,6 @@ def spans_of(
     with np.errstate(divide="ignore"):
         logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(goes_on, 1e-300)))])
     stays = np.exp(logs[last + 1] - logs[first + 1])
-    ends = np.ones(len(first))
-    has_next = _has_next(last, is_first)
-    ends[has_next] = 1.0 - goes_on[last[has_next] + 1]
+    ends = 1.0 - np.append(goes_on, 0.0)[last + 1]
     probability = np.clip(begins * stays * ends, 0.0, 1.0)
     return Spans(sequences, first, last, tags.kinds, kind, probability)
-
-
-def _has_next(last: Offsets, is_first: Mask) -> Mask:
-    """Say after which places the sequence goes on."""
-    ends = np.append(is_first[1:], True)
-    return np.asarray(~ends[last])

@@ -47,8 +47,9 @@ def forward_backward(
     for_each(work, n_pieces, n_threads)
     total, of_all = pairs.sum(axis=0), float(value.sum())
     for s in np.flatnonzero(failed).tolist():
-        here = slice(start[s], start[s + 1])
-        u = score[here] if field is None else _pulled(score, q, here, field)
+        low, high = int(start[s]), int(start[s + 1])
+        here = slice(low, high)
+        u = score[here] if field is None else numpy_chains.pulled(score, q, low, high, field)
         found = numpy_chains.forward_backward(u, np.array([0, len(u)]), step, q[here])
         if found.impossible >= 0:
             return found._replace(impossible=s)
@@ -68,12 +69,6 @@ def _pieces(start: Offsets) -> Offsets:
     n_pieces = min(MOST_PIECES, max(1, int(start[-1]) // ROWS_PER_PIECE))
     wanted = np.linspace(0, start[-1], n_pieces + 1)
     return np.unique(np.searchsorted(start, wanted))
-
-
-def _pulled(score: Floats, q: Floats, here: slice, field: Field) -> Floats:
-    rows = range(here.start, here.stop)
-    at = (slice(field.start[i], field.start[i + 1]) for i in rows)
-    return score[here] + np.stack([field.weight[each] @ q[field.other[each]] for each in at])
 
 
 @kernel

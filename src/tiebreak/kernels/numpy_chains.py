@@ -55,16 +55,19 @@ def forward_backward(
     pairs = np.zeros(step.shape)
     value = 0.0
     for s, (low, high) in enumerate(zip(start[:-1].tolist(), start[1:].tolist(), strict=True)):
-        pulled = score[low:high].copy()
-        for i in range(low, high):
-            links = slice(field.start[i], field.start[i + 1])
-            pulled[i - low] += field.weight[links] @ q[field.other[links]]
-        found = _all_at_once(pulled, np.array([0, high - low]), step, q[low:high])
+        u = pulled(score, q, low, high, field)
+        found = _all_at_once(u, np.array([0, high - low]), step, q[low:high])
         if found.impossible >= 0:
             return found._replace(impossible=s)
         pairs += found.pairs
         value += found.value
     return Chained(pairs, value)
+
+
+def pulled(score: Floats, q: Floats, low: int, high: int, field: Field) -> Floats:
+    """Return the scores of rows low … high − 1, with what their links say as q stands."""
+    at = (slice(field.start[i], field.start[i + 1]) for i in range(low, high))
+    return score[low:high] + np.stack([field.weight[each] @ q[field.other[each]] for each in at])
 
 
 def _all_at_once(score: Floats, start: Offsets, step: Floats, q: Floats) -> Chained:
