@@ -320,7 +320,20 @@ def measure(
 ) -> Found:
     """Measure a fitted model: everything that its report says, for programs.
 
-    The parameters are those of `write`.
+    Parameters
+    ----------
+    truth
+        Known labels that the fit was not given, to compare with. Without them, a model that was
+        given gold is fitted once more without it, and that fit is compared with the gold.
+    texts
+        What tasks look like: a mapping of task to text, or a table of task, text.
+    source
+        What the responses are called in the title.
+    systems, accepts
+        Which model made the answer that each task is about (a table of task, system), and the
+        class that accepts an answer: for the self-preference of judges.
+    watch
+        Called with the name of each step, before it.
     """
     if (systems is None) != (accepts is None):
         raise OptionError("self-preference-needs-both")

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from tiebreak.arguments import FLAG, FUNCTION, PATH, TEXT, checks, optional
+from tiebreak.arguments import FLAG, PATH, checks, optional
 from tiebreak.errors import FileError, OptionError
 from tiebreak.estimators.base import Estimator
 from tiebreak.report import charts
 from tiebreak.report.charts import Found
 from tiebreak.report.explain import chart_of
-from tiebreak.report.measure import SECTIONS, Watch, measure
+from tiebreak.report.measure import SECTIONS, measure
 from tiebreak.tables.write import open_target
 
 GENERATOR = '<meta name="generator" content="tiebreak">'
@@ -27,25 +26,14 @@ ENDINGS = (".html", ".htm")
 LOOKED_AT = 4096  # bytes at the beginning of a file, to recognise a report
 
 
-@checks(
-    path=PATH,
-    json_path=optional(PATH),
-    source=optional(TEXT),
-    overwrite=FLAG,
-    watch=optional(FUNCTION),
-)
+@checks(path=PATH, json_path=optional(PATH), overwrite=FLAG)
 def write(
     model: Estimator,
     path: str | os.PathLike[str],
     *,
-    truth: Any = None,
-    texts: Any = None,
-    source: str | None = None,
-    systems: Any = None,
-    accepts: Hashable | None = None,
     json_path: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
-    watch: Watch | None = None,
+    **about: Any,
 ) -> Path:
     """Write what a fit found as one page, below 1.5 MB for any input.
 
@@ -53,37 +41,19 @@ def write(
     ----------
     path
         Of the page, such as report.html.
-    truth
-        Known labels that the fit was not given, to compare with. Without them, a model that was
-        given gold is fitted once more without it, and that fit is compared with the gold.
-    texts
-        What tasks look like: a mapping of task to text, or a table of task, text.
-    source
-        What the responses are called in the title.
-    systems, accepts
-        Which model made the answer that each task is about (a table of task, system), and the
-        class that accepts an answer: for the self-preference of judges.
     json_path
         Where to write the same numbers as JSON; None: nowhere.
     overwrite
         Whether to overwrite a file that is not a report.
-    watch
-        Called with the name of each step, before it.
+    about
+        What is known beside the model: `truth`, `texts` and what else `measure` takes.
 
     Returns
     -------
     The path of the page.
     """
     check_target(path, overwrite=overwrite)
-    found = measure(
-        model,
-        truth=truth,
-        texts=texts,
-        source=source,
-        systems=systems,
-        accepts=accepts,
-        watch=watch,
-    )
+    found = measure(model, **about)
     page = render(found).encode()
     if json_path is not None:
         with open_target(json_path) as out:
