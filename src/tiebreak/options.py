@@ -162,10 +162,6 @@ class SequenceOptions:
 
 
 LinkOptions = ExactLinkOptions | MeanFieldOptions
-LINK_OPTIONS: dict[str, type[LinkOptions]] = {
-    "exact": ExactLinkOptions,
-    "mean-field": MeanFieldOptions,
-}
 
 
 def _is_error_prior(given: Any) -> bool:

@@ -73,10 +73,10 @@ def stages(first: str = "") -> Iterator[Callable[[str], None]]:
         yield status.update
 
 
-def table(rows: Iterable[Iterable[object]], *, to_right: bool = True) -> list[str]:
+def table(rows: Iterable[Iterable[object]]) -> list[str]:
     """Lay rows out in columns, indented: names to the left, what follows to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
-    return [f"  {line}" for line in aligned(cells, to_right=to_right)] if cells else []
+    return [f"  {line}" for line in aligned(cells, to_right=True)] if cells else []
 
 
 def shortened(rows: list[str]) -> list[str]:
