@@ -17,7 +17,9 @@ Four tasks, two classes; exactly one of 0, 1, 2 is class 1; 2 and 3 are not both
 
 >>> values = np.array([[-np.inf, 0, -np.inf], [0, 0, -np.inf]])
 >>> step = np.tile([0, 1], (5, 1))
->>> counts = Counts(np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3]), step, np.arange(2), values)
+>>> counts = CountFactors(
+...     np.array([0, 3, 5]), np.array([0, 1, 2, 2, 3]), step, np.arange(2), values
+... )
 >>> network = canonical(counts, np.ones((4, 2), dtype=bool))
 >>> network.report
 {'alone': 0, 'small': 1, 'large': 0}
@@ -61,7 +63,7 @@ Steps = npt.NDArray[np.signedinteger[Any]]
 Memory = dict[int, list["_Messages"]]  # by the first node of a large component
 
 
-class Counts(NamedTuple):
+class CountFactors(NamedTuple):
     """Factor f has the literals start[f] … start[f + 1] − 1: node[i] of class k adds step[i, k].
 
     A sum s is worth values[value[f], s]; the last column stands for all larger sums.
@@ -93,13 +95,15 @@ class Counts(NamedTuple):
         sums = np.bincount(self.owner, steps, self.n).astype(np.int64)
         return self.at(np.arange(self.n), sums)
 
-    def select(self, f: Any) -> Counts:
+    def select(self, f: Any) -> CountFactors:
         """Return the factors at these places, or under this mask."""
         f = np.arange(self.n)[f]
         size = np.diff(self.start)[f]
         start = np.concatenate([[0], np.cumsum(size)])
         literal = np.repeat(self.start[f] - start[:-1], size) + np.arange(start[-1])
-        return Counts(start, self.node[literal], self.step[literal], self.value[f], self.values)
+        return CountFactors(
+            start, self.node[literal], self.step[literal], self.value[f], self.values
+        )
 
     def components(self, n_nodes: int) -> AnyCodes:
         """Return the component of each node."""
@@ -107,7 +111,7 @@ class Counts(NamedTuple):
         return components(n_nodes, first.astype(np.int32), self.node.astype(np.int32))
 
 
-def joined(parts: Sequence[Counts]) -> Counts:
+def joined(parts: Sequence[CountFactors]) -> CountFactors:
     """Return the factors of several tables, one after the other."""
     width = max(part.values.shape[1] for part in parts)
     values = [
@@ -117,7 +121,7 @@ def joined(parts: Sequence[Counts]) -> Counts:
     n_literals = np.cumsum([0, *(len(part.node) for part in parts)])
     n_values = np.cumsum([0, *(len(part.values) for part in parts)])
     starts = [part.start[1:] + n for part, n in zip(parts, n_literals, strict=False)]
-    return Counts(
+    return CountFactors(
         np.concatenate([[0], *starts]),
         np.concatenate([part.node for part in parts]),
         np.concatenate([part.step for part in parts]),
@@ -126,7 +130,7 @@ def joined(parts: Sequence[Counts]) -> Counts:
     )
 
 
-def of_links(left: AnyCodes, right: AnyCodes, log_odds: Floats, n_classes: int) -> Counts:
+def of_links(left: AnyCodes, right: AnyCodes, log_odds: Floats, n_classes: int) -> CountFactors:
     """Return links as factors; `log_odds` that the ends are equal, ±∞ of hard ones."""
     distinct, code = np.unique(log_odds, return_inverse=True)
     is_equal = np.arange(2 * n_classes - 1) == n_classes - 1
@@ -134,7 +138,7 @@ def of_links(left: AnyCodes, right: AnyCodes, log_odds: Floats, n_classes: int) 
     up = np.arange(n_classes, dtype=np.int32)
     ends = np.column_stack([left, right]).ravel()
     step = np.tile(np.stack([up, up[::-1]]), (len(left), 1))
-    return Counts(2 * np.arange(len(left) + 1), ends, step, code, values)
+    return CountFactors(2 * np.arange(len(left) + 1), ends, step, code, values)
 
 
 # -- canonical form --------------------------------------------------------------------------------
@@ -153,8 +157,8 @@ class Beliefs(NamedTuple):
 class FactorNetwork:
     """Variables in canonical form, by component; what is free is a component of one."""
 
-    given: Counts
-    counts: Counts  # the same, without literals that are known
+    given: CountFactors
+    counts: CountFactors  # the same, without literals that are known
     unary: Floats  # (n_nodes, n_classes) what single literals add to scores; −∞: impossible
     why: AnyCodes  # (n_nodes, n_classes) the factor that made each impossible, or −1
     component: AnyCodes  # (n_nodes,)
@@ -277,7 +281,7 @@ class FactorNetwork:
         return undecided
 
 
-def canonical(counts: Counts, allowed: Mask) -> FactorNetwork:
+def canonical(counts: CountFactors, allowed: Mask) -> FactorNetwork:
     """Bring factors into canonical form: see the head of this module."""
     given = counts
     allowed = allowed.copy()
@@ -300,7 +304,7 @@ def canonical(counts: Counts, allowed: Mask) -> FactorNetwork:
     return FactorNetwork(given, counts, unary, why, component, [*_groups(counts, tied, component)])
 
 
-def _one_literal_a_node(counts: Counts, n_nodes: int) -> Counts:
+def _one_literal_a_node(counts: CountFactors, n_nodes: int) -> CountFactors:
     """Add up the steps of literals that one factor has of one node."""
     key, place = np.unique(counts.owner * n_nodes + counts.node, return_inverse=True)
     if len(key) == len(counts.node):
@@ -312,14 +316,14 @@ def _one_literal_a_node(counts: Counts, n_nodes: int) -> Counts:
     return counts._replace(start=start, node=node, step=step)
 
 
-def _reach(counts: Counts, allowed: Mask) -> tuple[AnyCodes, AnyCodes]:
+def _reach(counts: CountFactors, allowed: Mask) -> tuple[AnyCodes, AnyCodes]:
     """Return the least and the most that each literal may add."""
     can = allowed[counts.node]
     least = np.where(can, counts.step, FAR).min(axis=1, initial=FAR)
     return least.astype(np.int64), np.where(can, counts.step, -1).max(axis=1, initial=-1)
 
 
-def _without_known_literals(counts: Counts, allowed: Mask) -> Counts:
+def _without_known_literals(counts: CountFactors, allowed: Mask) -> CountFactors:
     """Drop literals whose step is known, and shift the sums by it."""
     least, most = _reach(counts, allowed)
     gone = least >= most
@@ -333,10 +337,10 @@ def _without_known_literals(counts: Counts, allowed: Mask) -> Counts:
     old, by = np.divmod(key, n_sums)
     values = counts.values[old[:, None], np.minimum(by[:, None] + np.arange(n_sums), n_sums - 1)]
     start = np.searchsorted(owner[~gone], np.arange(counts.n + 1))
-    return Counts(start, counts.node[~gone], counts.step[~gone], code, values)
+    return CountFactors(start, counts.node[~gone], counts.step[~gone], code, values)
 
 
-def _forbid(counts: Counts, allowed: Mask, why: AnyCodes) -> None:
+def _forbid(counts: CountFactors, allowed: Mask, why: AnyCodes) -> None:
     """Take away classes whose step leaves no sum that a hard factor allows."""
     least, most = _reach(counts, allowed)
     owner, last = counts.owner, counts.values.shape[1] - 1
@@ -352,7 +356,7 @@ def _forbid(counts: Counts, allowed: Mask, why: AnyCodes) -> None:
     allowed[counts.node[at], k] = False
 
 
-def _groups(counts: Counts, tied: AnyCodes, component: AnyCodes) -> Iterator[Group]:
+def _groups(counts: CountFactors, tied: AnyCodes, component: AnyCodes) -> Iterator[Group]:
     """Say how each component is inferred, those of one shape together."""
     size = np.diff(counts.start)
     of_factor = component[counts.node[counts.start[tied]]]
@@ -601,7 +605,7 @@ class Small:
         return compiled
 
 
-def tables_of(counts: Counts, n_nodes: int) -> tuple[list[int], list[Factor]]:
+def tables_of(counts: CountFactors, n_nodes: int) -> tuple[list[int], list[Factor]]:
     """Return numbers of states, of nodes and counters, and tables over them: one component's."""
     cards = [counts.step.shape[1]] * n_nodes
     tables: list[Factor] = []
@@ -633,7 +637,7 @@ class Large:
 
     nodes: AnyCodes  # (1, n_nodes)
     factors: AnyCodes  # (1, n_factors)
-    counts: Counts  # their nodes by place in `nodes`
+    counts: CountFactors  # their nodes by place in `nodes`
     n = 1
 
     def infer(
@@ -690,7 +694,7 @@ def _total(scores: Floats, batches: list[_Messages]) -> Floats:
 class _Messages:
     """Factors of one value, and what they tell their nodes; literals lie end to end."""
 
-    def __init__(self, f: AnyCodes, counts: Counts, value: Floats, size: int) -> None:
+    def __init__(self, f: AnyCodes, counts: CountFactors, value: Floats, size: int) -> None:
         self.f, self.counts, self.value = f, counts, value
         self.size = size  # of all; 0: of none or one, whose messages are closed
         self.told = np.zeros(counts.step.shape)
@@ -722,7 +726,7 @@ Group = Alone | Small | Large
 # -- integer programs ------------------------------------------------------------------------------
 
 
-def by_program(scores: Floats, counts: Counts) -> AnyCodes | None:
+def by_program(scores: Floats, counts: CountFactors) -> AnyCodes | None:
     """Return the likeliest labels that keep all hard factors, by HiGHS; None: not in time.
 
     The likeliest single ones, where there are none.
@@ -798,14 +802,14 @@ def by_program(scores: Floats, counts: Counts) -> AnyCodes | None:
 # -- what cannot hold ------------------------------------------------------------------------------
 
 
-def smallest_conflict(counts: Counts, allowed: Mask) -> list[int]:
+def smallest_conflict(counts: CountFactors, allowed: Mask) -> list[int]:
     """Return the places of factors that cannot hold together, none of which can be spared.
 
     Empty where all can hold, as far as that is decided in time.
 
     >>> values = np.array([[-np.inf, 0.0, -np.inf], [-np.inf, 0.0, 0.0]])  # exactly one; known
     >>> step, start = np.tile([0, 1], (4, 1)), np.array([0, 2, 3, 4])
-    >>> counts = Counts(start, np.array([0, 1, 0, 1]), step, np.array([0, 1, 1]), values)
+    >>> counts = CountFactors(start, np.array([0, 1, 0, 1]), step, np.array([0, 1, 1]), values)
     >>> smallest_conflict(counts, np.ones((2, 2), dtype=bool))
     [2, 1, 0]
     """

@@ -12,7 +12,7 @@ import numpy as np
 from tiebreak.kernels import reference
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.kernels.network import network
-from tiebreak.links.factors import Counts, canonical, of_links, smallest_conflict
+from tiebreak.links.factors import CountFactors, canonical, of_links, smallest_conflict
 from tiebreak.links.graph import AnyCodes, neighbours, places_in
 
 
@@ -63,7 +63,7 @@ def keeps_apart(left: AnyCodes, right: AnyCodes, allowed: Mask, label: Codes) ->
     return bool(allowed[has, label[has]].all() and not is_equal.any())
 
 
-def _between(left: AnyCodes, right: AnyCodes, core: Codes, n_classes: int) -> Counts:
+def _between(left: AnyCodes, right: AnyCodes, core: Codes, n_classes: int) -> CountFactors:
     """Return what keeps the groups of the core apart, by their places in it."""
     inside = np.isin(left, core) & np.isin(right, core)
     left, right = (places_in(core, end[inside]) for end in (left, right))

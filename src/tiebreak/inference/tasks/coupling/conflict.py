@@ -12,7 +12,7 @@ import numpy as np
 from tiebreak.data.ids import Ids
 from tiebreak.errors import ConstraintError
 from tiebreak.inference.tasks.coupling.constrain import ConstraintCodes
-from tiebreak.links.factors import Counts, joined, of_links, smallest_conflict
+from tiebreak.links.factors import CountFactors, joined, of_links, smallest_conflict
 from tiebreak.links.table import Links
 
 GOLD, LINK, RULE = "gold", "link", "constraint"
@@ -35,7 +35,7 @@ def check(rules: ConstraintCodes, tasks: Ids, classes: Ids, links: Links | None)
     )
 
 
-def _around(task: int, rules: ConstraintCodes) -> tuple[list[Item], Counts, int]:
+def _around(task: int, rules: ConstraintCodes) -> tuple[list[Item], CountFactors, int]:
     """Return what must hold for all tasks that constraints and links tie to one."""
     n_classes = rules.n_classes
     is_hard = np.isnan(rules.table.weights()[rules.at])
@@ -50,7 +50,7 @@ def _around(task: int, rules: ConstraintCodes) -> tuple[list[Item], Counts, int]
     if rules.gold is not None:
         n, eye = len(rules.gold.task), np.eye(n_classes, dtype=np.int32)
         known = np.arange(n + 1), rules.gold.task, eye[rules.gold.label], np.zeros(n, np.int64)
-        parts.append(Counts(*known, np.array([[-np.inf, 0.0]])))
+        parts.append(CountFactors(*known, np.array([[-np.inf, 0.0]])))
         items += [(GOLD, g) for g in range(n)]
     counts = joined(parts)
     component = counts.components(rules.n_tasks)

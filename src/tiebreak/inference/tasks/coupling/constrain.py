@@ -29,7 +29,7 @@ from tiebreak.links.constraints import (
     Literals,
     allowed_counts,
 )
-from tiebreak.links.factors import Beliefs, Counts, FactorNetwork, Memory
+from tiebreak.links.factors import Beliefs, CountFactors, FactorNetwork, Memory
 from tiebreak.links.graph import AnyCodes, Implications, first_members
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ConstraintCodes:
     gold: GoldCodes | None
     implied: Implications | None
     at: AnyCodes = field(init=False)  # (n_counts,) the constraints that are no rates
-    counts: Counts = field(init=False)  # of tasks
+    counts: CountFactors = field(init=False)  # of tasks
     may_be_empty: Mask = field(init=False)  # which values are of groups of which none may be so
     variable: AnyCodes = field(init=False)  # (n_tasks,)
     flip: AnyCodes = field(init=False)  # (n_tasks,) 1: the other one of two classes
@@ -151,7 +151,7 @@ class ConstraintCodes:
         is_span = [re.fullmatch(r"0-\d+", text) is not None for text in texts]
         codes = np.zeros(len(table), np.int64)
         codes[self.at] = value.ravel()
-        counts = Counts(table.start, literals.task, step, codes, values).select(self.at)
+        counts = CountFactors(table.start, literals.task, step, codes, values).select(self.at)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "may_be_empty", np.array(is_span, bool) & (distinct[:, 3] == 1))
 
