@@ -9,7 +9,7 @@ import pytest
 from constrained_crowds import CLASSES, draw_records, enumerate_all
 
 import tiebreak as tb
-from tiebreak.data.ids import Ids
+from tiebreak.data import Ids
 from tiebreak.errors import ConstraintError
 from tiebreak.inference.door import Inputs, read_and_check_inputs, rules_of
 from tiebreak.inference.tasks.coupling.constrain import constrain

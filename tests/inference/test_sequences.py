@@ -16,9 +16,7 @@ from properties.test_bound import assert_never_falls
 from scipy.special import logsumexp
 
 import tiebreak as tb
-from tiebreak.data import GoldCodes, Ids
-from tiebreak.data.sequences import SequenceCodes
-from tiebreak.data.tags import Tags
+from tiebreak.data import GoldCodes, Ids, SequenceCodes, Tags
 from tiebreak.errors import GoldError, InputNote, LinkError, OptionError
 from tiebreak.inference.climb import FitState, Problem, Stopping, climb
 from tiebreak.inference.dirichlet import ClassPrior

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiebreak.data.ids import Ids
-from tiebreak.data.pairs import PairVerdicts
+from tiebreak.data import Ids, PairVerdicts
 from tiebreak.kernels import Codes, Floats
 
 PLAIN: dict[str, Any] = {"judges": False, "prompts": False, "position": False}

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 import tiebreak as tb
-from tiebreak.data.pairs import TIE, PairVerdicts
+from tiebreak.data import TIE, PairVerdicts
 from tiebreak.kernels import Floats
 from tiebreak.ranking import BradleyTerry
 from tiebreak.ranking.model import Davidson, Fit, Parts

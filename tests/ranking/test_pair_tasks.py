@@ -14,8 +14,7 @@ from ranking.arenas import codes, drawn, named
 from refusals import refused
 
 import tiebreak as tb
-from tiebreak.data.ids import Ids
-from tiebreak.data.pairs import TIE, PairVerdicts, pair_tasks
+from tiebreak.data import TIE, Ids, PairVerdicts, pair_tasks
 from tiebreak.inference.door import read_and_check_inputs, rows_of
 from tiebreak.inference.known import Known
 from tiebreak.inference.tasks.ranked import learn

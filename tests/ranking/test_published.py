@@ -10,9 +10,8 @@ import pytest
 from ranking.arenas import PLAIN
 
 import tiebreak as tb
-from tiebreak.data.ids import encode
-from tiebreak.data.pairs import FIRST, SECOND, TIE, PairVerdicts
-from tiebreak.tables.pairs import read_pairs
+from tiebreak.data import FIRST, SECOND, TIE, PairVerdicts, encode
+from tiebreak.tables import pairs as tables_of_pairs
 
 pytestmark = [pytest.mark.data, pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")]
 
@@ -29,7 +28,7 @@ def read(sets_dir: Path, name: str) -> PairVerdicts:
     path = sets_dir / "data-pairs" / name
     if not path.exists():
         pytest.skip(f"{name} is not there")
-    return read_pairs(path)
+    return tables_of_pairs.read_pairs(path)
 
 
 def test_plain_strengths_are_those_that_evalica_publishes(sets_dir: Path) -> None:

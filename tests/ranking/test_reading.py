@@ -10,8 +10,8 @@ import pytest
 from refusals import noted, refused
 
 import tiebreak as tb
-from tiebreak.data.pairs import FIRST, SECOND, TIE, PairVerdicts
-from tiebreak.tables.pairs import read_pairs
+from tiebreak.data import FIRST, SECOND, TIE, PairVerdicts
+from tiebreak.tables import pairs as tables_of_pairs
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*read column:tiebreak.errors.InputNote")
 
@@ -87,7 +87,7 @@ FILES = {  # as the tool writes it, and what it says
 @pytest.mark.parametrize("name", FILES)
 def test_files_of_tools_are_read_as_they_are(tmp_path: Path, name: str) -> None:
     text, expected = FILES[name]
-    assert said(read_pairs(written(tmp_path, name, text))) == expected
+    assert said(tables_of_pairs.read_pairs(written(tmp_path, name, text))) == expected
 
 
 def test_arena_hard_shows_the_baseline_first_then_second(tmp_path: Path) -> None:
@@ -95,9 +95,9 @@ def test_arena_hard_shows_the_baseline_first_then_second(tmp_path: Path) -> None
     games = [{"score": "A>>B"}, {"score": "A>B"}]
     path = written(tmp_path, "arena-hard.jsonl", json.dumps(record | {"games": games}))
     with refused(tb.InputError, "no-baseline"):
-        read_pairs(path)
+        tables_of_pairs.read_pairs(path)
     with noted("verdicts-plain"):
-        found = read_pairs(path, baseline="base")
+        found = tables_of_pairs.read_pairs(path, baseline="base")
     assert said(found) == [
         ("base", "x", "first", "gpt", "q"),
         ("x", "base", "first", "gpt", "q"),
@@ -117,7 +117,7 @@ WRONG = {
 @pytest.mark.parametrize("code", WRONG)
 def test_what_is_no_verdict_is_refused(tmp_path: Path, code: str) -> None:
     with refused(tb.InputError, code) as error:
-        read_pairs(written(tmp_path, "p.csv", ROW + WRONG[code]))
+        tables_of_pairs.read_pairs(written(tmp_path, "p.csv", ROW + WRONG[code]))
     if "shown" in error.value.fields:
         assert "line" in str(error.value.fields["shown"])
 
@@ -125,7 +125,7 @@ def test_what_is_no_verdict_is_refused(tmp_path: Path, code: str) -> None:
 def test_the_first_few_wrong_verdicts_are_shown(tmp_path: Path) -> None:
     rows = "".join(f"x,y,bad{i},ann,{i}\n" for i in range(9))
     with refused(tb.InputError, "no-verdict") as error:
-        read_pairs(written(tmp_path, "p.csv", ROW + rows))
+        tables_of_pairs.read_pairs(written(tmp_path, "p.csv", ROW + rows))
     assert error.value.fields["n"] == 9
     assert str(error.value.fields["shown"]).count("line") >= 3
 
@@ -134,12 +134,14 @@ def test_the_first_few_wrong_verdicts_are_shown(tmp_path: Path) -> None:
 def test_weights_are_above_zero(weight: str) -> None:
     table = {"first": ["x"], "second": ["y"], "verdict": ["tie"], "weight": [weight]}
     with pytest.raises(tb.InputError):
-        read_pairs(table)
+        tables_of_pairs.read_pairs(table)
 
 
 def test_rows_without_a_verdict_are_left_out() -> None:
     with noted("verdicts-empty"):
-        found = read_pairs([("x", "y", "first"), ("x", "y", None), ("y", "x", "error")])
+        found = tables_of_pairs.read_pairs(
+            [("x", "y", "first"), ("x", "y", None), ("y", "x", "error")]
+        )
     assert len(found) == 1
 
 
@@ -151,16 +153,16 @@ def test_the_last_of_two_verdicts_of_a_judge_counts() -> None:
         name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
     with noted("repeats-last"):
-        found = read_pairs(table)
+        found = tables_of_pairs.read_pairs(table)
     assert sorted(said(found), key=str) == [
         ("x", "y", "first", "bob", "q"),
         ("x", "y", "tie", "ann", "q"),
         ("y", "x", "first", "ann", "q"),
     ]
     with noted("repeats-counted"):
-        assert len(read_pairs(table, repeats="count")) == 4
+        assert len(tables_of_pairs.read_pairs(table, repeats="count")) == 4
     with refused(tb.errors.ResponseError, "repeats"):
-        read_pairs(table, repeats="error")
+        tables_of_pairs.read_pairs(table, repeats="error")
 
 
 @pytest.mark.filterwarnings("ignore::tiebreak.errors.InputNote")
@@ -174,7 +176,7 @@ def test_runs_of_a_judge_count_less_each() -> None:
         "task": [f"q{i // 4}" for i in range(n)] * 2,
         "run": [i % 2 for i in range(n)] * 2,
     }
-    found = read_pairs(table)
+    found = tables_of_pairs.read_pairs(table)
     assert found.weight is not None
     assert found.weight.sum() < 2 * n * 0.8
 
@@ -182,8 +184,8 @@ def test_runs_of_a_judge_count_less_each() -> None:
 def test_covariates_have_a_column_for_each_side() -> None:
     table = {"first": ["x", "y"], "second": ["y", "x"], "verdict": ["x", "tie"]}
     with refused(tb.InputError, "no-side"):
-        read_pairs(table, covariates=("length",))
-    found = read_pairs(
+        tables_of_pairs.read_pairs(table, covariates=("length",))
+    found = tables_of_pairs.read_pairs(
         table | {"length_first": [10, 5], "length_second": [4, 9]}, covariates=("length",)
     )
     assert found.sides is not None
