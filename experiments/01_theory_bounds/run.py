@@ -20,7 +20,6 @@ import plans
 import tiebreak as tb
 from tiebreak.research import theory
 from tiebreak.research.theory.__main__ import read
-from tiebreak.research.theory.rules import plain, sharp
 
 HERE = Path(__file__).parent
 N_TRIALS = 20
@@ -120,8 +119,8 @@ def real_row(name: str, folder: Path) -> dict[str, Any]:
         "n_classes": crowd.n_classes,
         "responses_per_task": crowd.responses_per_task,
         "evidence_per_task": crowd.evidence_per_task,
-        "evidence_failure_plain": plain.evidence_failure(crowd),
-        "evidence_failure_sharp": min(sharp.evidence_failures(crowd, (0.05, 0.3, 0.5))),
+        "evidence_failure_plain": theory.plain.evidence_failure(crowd),
+        "evidence_failure_sharp": min(theory.sharp.evidence_failures(crowd, (0.05, 0.3, 0.5))),
         "vacuous": found.vacuous,
         "probability_all_right": plans.probability_all_right(crowd),
     }

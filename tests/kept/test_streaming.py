@@ -16,8 +16,7 @@ from refusals import refused
 
 import tiebreak as tb
 from tiebreak.errors import GoldError, LinkError, ResponseError
-from tiebreak.inference.climb import Stopping
-from tiebreak.life import Stream, online
+from tiebreak.life import Stopping, Stream, online
 
 TIGHT = Stopping(1e-10, 3000, accelerate=False)
 TEN = (

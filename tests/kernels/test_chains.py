@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from tiebreak.kernels import compiled, reference
-from tiebreak.kernels.numpy_chains import Field
+from tiebreak.kernels import compiled, numpy_chains, reference
 
 BACKENDS = pytest.mark.parametrize("backend", [reference, compiled], ids=["numpy", "numba"])
 NO = -np.inf
@@ -118,7 +117,9 @@ def test_linked_sequences_take_turns_alike() -> None:
     score, step = rng.normal(0, 1, (40, 3)), rng.normal(0, 1, (3, 3))
     other = np.array([(i + 4) % 40 for i in range(40)] + [(i - 4) % 40 for i in range(40)])
     order = np.argsort(np.tile(np.arange(40), 2), kind="stable")
-    field = Field(np.arange(0, 81, 2), other[order].astype(np.int32), rng.normal(0, 1, 80))
+    field = numpy_chains.Field(
+        np.arange(0, 81, 2), other[order].astype(np.int32), rng.normal(0, 1, 80)
+    )
     begin = rng.dirichlet(np.ones(3), 40)
     one, two = begin.copy(), begin.copy()
     want = reference.forward_backward(score, start, step, one, field)

@@ -250,7 +250,7 @@ def test_memory_does_not_grow_with_the_stream(tmp_path: Path) -> None:
 import resource, sys, time
 import numpy as np
 import tiebreak as tb
-from tiebreak.life.online import Stream
+from tiebreak.life import Stream
 
 def batch(rng, first):
     task = [f"t{{first + i // 5}}" for i in range(10_000)]
@@ -286,7 +286,7 @@ print(*peaks, stream.counts.of_workers.sum(), {n} / taken)
 def test_three_hundred_thousand_responses_a_second() -> None:
     from kept.crowds import rows_of
 
-    from tiebreak.life.online import Stream
+    from tiebreak.life import Stream
 
     made = tb.simulate.crowd(100_000, 200, 4, responses_per_task=5, random_state=0)
     rows = rows_of(made.responses)

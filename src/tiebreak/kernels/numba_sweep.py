@@ -143,7 +143,7 @@ def _pass(
 
     for_each(work, n_chunks, n_threads)
     if by_code is None:
-        counted = _sum_in_order(by_chunk)
+        counted = by_chunk[0] if n_chunks == 1 else by_chunk.sum(axis=0)
     else:
         counted = np.zeros((tasks.n_codes, n_classes))
         is_counted = role != AWAY
@@ -152,7 +152,7 @@ def _pass(
         edges = by_code.edges
         for_each(lambda s: count(edges[s], edges[s + 1], *given), len(edges) - 1, n_threads)
     change = float(figures[:, 0].max(initial=0.0))
-    return Swept(counted, _sum_in_order(totals), change, float(_sum_in_order(figures[:, 1])))
+    return Swept(counted, totals.sum(axis=0), change, float(figures[:, 1].sum()))
 
 
 def _zeros(n_chunks: int, n_codes: int, n_classes: int) -> Floats:
@@ -161,13 +161,6 @@ def _zeros(n_chunks: int, n_codes: int, n_classes: int) -> Floats:
     room = np.zeros(size + 8)
     first = -room.ctypes.data % 64 // 8
     return room[first : first + size].reshape(n_chunks, n_codes, n_classes)
-
-
-def _sum_in_order(parts: Floats) -> Floats:
-    total = parts[0] if len(parts) == 1 else parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return np.asarray(total)
 
 
 # -- what is the same for any number of classes ----------------------------------------------------

@@ -50,11 +50,9 @@ def sweep_tasks(
     """
     score = score_tasks(tasks, log_prior, log_table)
     free = tasks.role == FREE
-    top = score.max(axis=1, keepdims=True, initial=-np.inf)
-    free &= np.isfinite(top[:, 0])  # no class is left after underflow: keep the former q
     with np.errstate(invalid="ignore"):
-        new = np.exp(score - top)
-        new /= new.sum(axis=1, keepdims=True)
+        new = softmax(score)
+    free &= np.isfinite(new[:, 0])  # no class is left after underflow: keep the former q
     change = float(np.abs(new[free] - q[free]).max(initial=0.0))
     q[free] = new[free]
     sums = tally(q, tasks, tasks.is_counted)

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tiebreak.life.events import Journal, Service, Settings, StreamEvent, read_event
-    from tiebreak.life.online import Stream
+    from tiebreak.life.online import Stopping, Stream
     from tiebreak.life.update import join_responses
 
-__all__ = ["Journal", "Service", "Settings", "Stream", "StreamEvent", "read_event"]
+__all__ = ["Journal", "Service", "Settings", "Stopping", "Stream", "StreamEvent", "read_event"]
 __all__ += ["join_responses"]
-_HOMES = {"Stream": "online", "join_responses": "update"}  # all others: events
+_HOMES = {
+    "Stopping": "online",
+    "Stream": "online",
+    "join_responses": "update",
+}  # all others: events
 
 
 def __getattr__(name: str) -> Any:

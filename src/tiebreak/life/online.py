@@ -27,9 +27,11 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Label
 from tiebreak.data.responses import INT32_END
 from tiebreak.errors import GoldError, LinkError, OptionError, ResponseError
+from tiebreak.estimators import publishing
 from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.inference import calibration, dirichlet, stages
-from tiebreak.inference.climb import FitState, Problem, Stopping
+from tiebreak.inference.climb import FitState, Problem
+from tiebreak.inference.climb import Stopping as Stopping
 from tiebreak.inference.door import Inputs, lay_out
 from tiebreak.inference.known import Known, with_fixed
 from tiebreak.inference.stages import FitOptions, Scored, Start
@@ -438,20 +440,11 @@ class Stream:
             logs = problem.logs(known.parameters(problem, votes))
             starts.append(softmax(problem.backend.score_tasks(laid, *logs)))
         state = self.tasks.state
-        former = state["q"].copy()
         is_dropped = state["evidence"].any(axis=1, keepdims=True)
-        self._fresh = self._fresh[:0]
-        ends: list[tuple[FittedTasks, Floats]] = []
-        for start in starts:
-            q = known.clamp(start, len(self.classes))
-            state["q"] = np.where(is_dropped, former, q)
-            self.counts = self.settled.plus(self.count(everyone))
-            ends.append((self.fit(everyone, stopping), state["q"].copy()))
-        best = max(ends, key=lambda end: end[0].bounds[-1])
-        if best is not ends[-1]:
-            state["q"] = best[1]
-            self.counts = self.settled.plus(self.count(everyone))
-        return self._report_changed(best[0])
+        n_classes = len(self.classes)
+        starts = [np.where(is_dropped, state["q"], known.clamp(q, n_classes)) for q in starts]
+        self.counts = self.settled.plus(self.count(everyone))
+        return self._report_changed(self.fit(everyone, stopping, starts))
 
     def catch_up(self) -> list[Label]:
         """Fit all open tasks, from their votes, if something came since; return what changed.
@@ -553,10 +546,13 @@ class Stream:
         code = (place * n_classes + label).astype(np.int32)
         return rows._replace(code=code), at.astype(np.int32)
 
-    def fit(self, slots: Codes | Offsets, stopping: Stopping = VISIT) -> FittedTasks:
+    def fit(
+        self, slots: Codes | Offsets, stopping: Stopping = VISIT, starts: Sequence[Floats] = ()
+    ) -> FittedTasks:
         """Fit tasks, those that do not count yet, and all that are tied to them.
 
-        What they add now takes the place of what they added before.
+        What they add now takes the place of what they added before. Of several `starts`, q of all
+        tasks, the one with the highest bound is kept; without any, tasks go on from where they are.
         """
         slots = self._tied_to(np.concatenate([slots, self._fresh]))
         self._fresh = self._fresh[:0]
@@ -575,14 +571,15 @@ class Stream:
         if len(has_more):
             plain = with_fixed(plain, has_more, state["evidence"][has_more])
         new = np.flatnonzero(q.sum(axis=1) == 0.0).astype(np.int32)
-        if len(new):  # as workers are believed to be now
+        if len(new) and not starts:  # as workers are believed to be now
             prior = (states.prior, plain.workers.prior)
             logs = plain.logs(tuple(each + more for each, more in zip(prior, now, strict=True)))
             part = layout.part_of(laid, new, workers.n_states)
             scores = plain.backend.score_tasks(part, *logs)
             q[new] = softmax(scores + state["evidence"][new])
         n_given = layout.total_weights(rows.start, rows.weight) + state["n_dropped"]
-        end, scored = self._climb(plain, q, slots, n_given, stopping)
+        ends = [self._climb(plain, each, slots, n_given, stopping) for each in starts or (q,)]
+        end, scored = max(ends, key=lambda each: each[0].bounds[-1])
         self.counts.put_in(at, self._count(rows, end.q, len(at)))
         self.tasks.state["q"][slots] = end.q
         return FittedTasks(slots, scored.label, scored.q, end.bounds)
@@ -669,9 +666,6 @@ class Stream:
         inputs = Inputs(crowd, self.links, gold, given, None, None, scale=template.scale_)
         model._publish(inputs, fitted.probabilities, fitted.label)
         model._batches = template._batches
-        model.bounds_ = list(fitted.bounds)
-        model.n_iter_ = len(fitted.bounds)
-        model.converged_ = True
         model.doubtful_links_ = None
         model.link_report_ = None
         model.uncertain_groups_ = []
@@ -682,8 +676,10 @@ class Stream:
         model._crowd_model = self.crowd_model
         model._state = FitState(state["q"].copy(), parameters)
         model._plain = parameters
-        model.class_prior_ = states.mean(parameters[0])
-        model.confusion_ = problem.confusion(parameters)
+        ended = model._state._replace(
+            bounds=fitted.bounds, n_sweeps=len(fitted.bounds), converged=True
+        )
+        publishing.publish_state(model, problem, ended, inputs)
         n_dropped = state["n_dropped"].copy()
         if self.settled.of_workers.any() or self.settled.of_states.any() or n_dropped.any():
             counts = self.settled.of_workers.reshape(-1, workers.n_states).copy()

@@ -27,8 +27,8 @@ from tiebreak.inference import calibration
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.climb import split_into_subtypes
 from tiebreak.inference.workers import one_class
-from tiebreak.kernels import arrays, layout, reference
-from tiebreak.kernels.arrays import likeliest
+from tiebreak.kernels import layout
+from tiebreak.kernels.arrays import likeliest, majority
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import AWAY, FREE, Codes, Floats, Offsets, Swept
 from tiebreak.kernels.sweeper import HostSweeper, Logs
@@ -126,9 +126,8 @@ class Part:
         self.at = LOADED
 
     def first_q(self) -> Floats:
-        """Return where q starts: at the shares of votes, which NumPy takes five sweeps for."""
-        large = arrays.LARGE if self.backend is reference else 0
-        votes = arrays.majority(self.tasks, self.crowd.n_classes, large)
+        """Return where q starts."""
+        votes = majority(self.tasks, self.crowd.n_classes)
         q = votes if self.start is None else q_by(self.start, self.crowd, votes)
         if self.n_subtypes == 1:
             return q

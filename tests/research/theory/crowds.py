@@ -9,14 +9,13 @@ import numpy.typing as npt
 from oracles import dense_vb
 from oracles.dense_vb import Floats, Posterior
 
-from tiebreak.research.theory.crowd import Assumptions
-from tiebreak.research.theory.rules import Deviations, LabelErrors, ParameterErrors
+from tiebreak.research import theory
 
 
 class Drawn(NamedTuple):
     """A crowd, its data, and class probabilities that are somewhat wrong."""
 
-    crowd: Assumptions
+    crowd: theory.Assumptions
     truth: npt.NDArray[np.int64]
     answers: Floats  # (n_tasks, n_workers, n_classes), one-hot, 0 where nobody answered
     q: Floats
@@ -32,36 +31,36 @@ class Drawn(NamedTuple):
         return dense_vb.count(self.answers, self.q, *prior)
 
     @property
-    def label_errors(self) -> LabelErrors:
+    def label_errors(self) -> theory.LabelErrors:
         error = np.abs(self.q - self.indicator).max(axis=1)
         linked = error[self.is_linked]
         unlinked = error[~self.is_linked]
         worst = unlinked.max(initial=0.0), linked.max(initial=0.0)
-        return LabelErrors(*worst, linked_share=float(self.is_linked.mean()))
+        return theory.LabelErrors(*worst, linked_share=float(self.is_linked.mean()))
 
     @property
-    def deviations(self) -> Deviations:
+    def deviations(self) -> theory.Deviations:
         """How far this crowd's counts strayed."""
         crowd = self.crowd
         share = self.indicator.T / self.crowd.n_tasks
         answers = np.einsum("kn,nmc->mkc", share, self.answers)
         rate = crowd.response_rate[:, None] * crowd.class_prior
-        return Deviations(
+        return theory.Deviations(
             np.abs(share.sum(axis=1) - crowd.class_prior),
             np.abs(answers - rate[:, :, None] * crowd.confusion),
             np.abs(answers.sum(axis=2) - rate),
         )
 
     @property
-    def plain_deviations(self) -> Deviations:
+    def plain_deviations(self) -> theory.Deviations:
         """The same, as the plain theorem has them: s = min t/γ, so t must be at least γ s."""
         gamma = self.crowd.confusion
         tasks, answers, answered = self.deviations
         answers = np.maximum(answers, gamma * answered[:, :, None])
-        return Deviations(tasks, answers, (answers / gamma).min(axis=2))
+        return theory.Deviations(tasks, answers, (answers / gamma).min(axis=2))
 
-    def parameter_errors(self, posterior: Posterior) -> ParameterErrors:
-        return ParameterErrors(
+    def parameter_errors(self, posterior: Posterior) -> theory.ParameterErrors:
+        return theory.ParameterErrors(
             np.abs(posterior.class_prior - self.crowd.class_prior),
             np.abs(posterior.confusion - self.crowd.confusion),
             float(posterior.alpha.sum()),
@@ -82,7 +81,7 @@ def draw(seed: int) -> Drawn:
     rng = np.random.default_rng(seed)
     floor = float(rng.choice([0.02, 0.1, 10.0]))
     n_classes, n_workers, n_tasks = rng.integers([2, 1, 5], [5, 6, 81])
-    crowd = Assumptions(
+    crowd = theory.Assumptions(
         class_prior=_rows(rng, (n_classes,), floor=floor),
         confusion=_rows(rng, (n_workers, n_classes, n_classes), floor=floor),
         n_tasks=int(n_tasks),
@@ -113,7 +112,7 @@ def draw_exact(seed: int) -> Drawn:
     )
     answers = (np.eye(n_classes)[answer] * given[:, None])[:, None]
     table = np.eye(n_classes)[truth].T @ answers[:, 0]
-    crowd = Assumptions(
+    crowd = theory.Assumptions(
         class_prior=np.bincount(truth) / len(truth),
         confusion=table / table.sum(axis=1, keepdims=True),
         n_tasks=len(truth),
@@ -149,7 +148,9 @@ def _slant(rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
     return np.asarray(sign / np.maximum(np.abs(sign).max(axis=-1, keepdims=True), 1e-9))
 
 
-def draw_data(crowd: Assumptions, rng: np.random.Generator) -> tuple[npt.NDArray[np.int64], Floats]:
+def draw_data(
+    crowd: theory.Assumptions, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.int64], Floats]:
     """Draw true classes and answers; a kind with several workers stands for all of them."""
     kind = np.repeat(np.arange(len(crowd.n_workers)), crowd.n_workers)
     truth = rng.choice(crowd.n_classes, size=crowd.n_tasks, p=crowd.class_prior)

@@ -10,8 +10,8 @@ from oracles import dense_vb
 from research.theory.crowds import draw_data
 
 import tiebreak as tb
+from tiebreak.kernels import Floats
 from tiebreak.research import theory
-from tiebreak.research.theory.crowd import Floats
 
 N_TRIALS = 10
 N_SWEEPS = 3

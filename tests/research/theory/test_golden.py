@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from tiebreak.research import theory
-from tiebreak.research.theory.crowd import SupportVersion
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "theory.json"
 VECTORS = json.loads(GOLDEN.read_text("utf-8"))["vectors"]
@@ -80,7 +79,7 @@ def test_bounds_match_the_worked_numbers(name: str) -> None:
         ("proof's last line", "paper_proof_last_line"),
     ],
 )
-def test_link_support_matches_the_worked_numbers(version: SupportVersion, key: str) -> None:
+def test_link_support_matches_the_worked_numbers(version: theory.SupportVersion, key: str) -> None:
     inputs = VECTORS["w_n"]["inputs"]
     expected = VECTORS["w_n"]["expected"]
     found = theory.link_support(

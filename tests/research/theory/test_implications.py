@@ -14,20 +14,12 @@ from oracles import dense_vb
 from research.theory.crowds import Drawn, draw, draw_exact, draw_posterior
 
 from tiebreak.kernels import Floats, Offsets
-from tiebreak.research.theory import Assumptions, link_support
-from tiebreak.research.theory.rules import (
-    Deviations,
-    LabelErrors,
-    ParameterErrors,
-    plain,
-    printed,
-    sharp,
-)
+from tiebreak.research import theory
 
 N_CROWDS = 800
 ROUNDING = 1e-12
 
-Loss = Callable[[Assumptions, ParameterErrors], Floats | float]
+Loss = Callable[[theory.Assumptions, theory.ParameterErrors], Floats | float]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +62,7 @@ def label_excess(found: Drawn, seed: int, loss: Loss) -> Floats:
 def test_the_class_prior_is_always_within_its_bound(crowds: list[Drawn]) -> None:
     excess = [
         class_prior_excess(
-            found, plain.class_prior_error(found.crowd, found.deviations, found.label_errors)
+            found, theory.plain.class_prior_error(found.crowd, found.deviations, found.label_errors)
         )
         for found in crowds
     ]
@@ -79,14 +71,14 @@ def test_the_class_prior_is_always_within_its_bound(crowds: list[Drawn]) -> None
 
 def test_confusions_are_always_within_the_plain_bound(crowds: list[Drawn]) -> None:
     for found in crowds:
-        rows = plain.confusion_error(found.crowd, found.plain_deviations, found.label_errors)
+        rows = theory.plain.confusion_error(found.crowd, found.plain_deviations, found.label_errors)
         assert confusion_excess(found, rows[0]) <= ROUNDING
         assert (found.posterior.beta.sum(axis=2) - rows[1]).min() >= -1e-9
 
 
 def test_confusions_are_always_within_the_sharp_bound(crowds: list[Drawn]) -> None:
     for found in crowds:
-        rows = sharp.confusion_error(found.crowd, found.deviations, found.label_errors)
+        rows = theory.sharp.confusion_error(found.crowd, found.deviations, found.label_errors)
         assert confusion_excess(found, rows[0]) <= ROUNDING
         assert (found.posterior.beta.sum(axis=2) - rows[1]).min() >= -1e-9
 
@@ -96,12 +88,12 @@ def test_confusions_are_within_the_sharp_bound_when_only_labels_are_wrong(seed: 
     found = draw_exact(seed)
     assert found.deviations.answers.max() < ROUNDING
     assert found.deviations.answered.max() < ROUNDING
-    rows = sharp.confusion_error(found.crowd, found.deviations, found.label_errors)
+    rows = theory.sharp.confusion_error(found.crowd, found.deviations, found.label_errors)
     assert confusion_excess(found, rows[0]) <= ROUNDING
     assert (found.posterior.beta.sum(axis=2) - rows[1]).min() >= -1e-9
 
 
-@pytest.mark.parametrize("loss", [plain.parameter_loss, sharp.parameter_loss])
+@pytest.mark.parametrize("loss", [theory.plain.parameter_loss, theory.sharp.parameter_loss])
 def test_labels_are_always_within_their_bound(crowds: list[Drawn], loss: Loss) -> None:
     excess = np.concatenate([label_excess(found, seed, loss) for seed, found in enumerate(crowds)])
     assert len(excess) > 50_000
@@ -111,17 +103,17 @@ def test_labels_are_always_within_their_bound(crowds: list[Drawn], loss: Loss) -
 def test_the_sharp_bounds_are_never_larger_than_the_plain_ones(crowds: list[Drawn]) -> None:
     for seed, found in enumerate(crowds):
         inputs = found.crowd, found.plain_deviations, found.label_errors
-        ours = sharp.confusion_error(*inputs)
-        theirs = plain.confusion_error(*inputs)
+        ours = theory.sharp.confusion_error(*inputs)
+        theirs = theory.plain.confusion_error(*inputs)
         assert (ours[0] - theirs[0]).max() <= ROUNDING
         errors = found.parameter_errors(draw_posterior(found, seed))
-        lost = plain.parameter_loss(found.crowd, errors)
-        assert sharp.parameter_loss(found.crowd, errors).min() >= lost - 1e-9
+        lost = theory.plain.parameter_loss(found.crowd, errors)
+        assert theory.sharp.parameter_loss(found.crowd, errors).min() >= lost - 1e-9
 
 
 def test_a_single_f_as_printed_fails_for_some_labels(crowds: list[Drawn]) -> None:
-    def single(crowd: Assumptions, errors: ParameterErrors) -> float:
-        return float(plain.parameter_loss(crowd, errors)) / 2  # erratum 14
+    def single(crowd: theory.Assumptions, errors: theory.ParameterErrors) -> float:
+        return float(theory.plain.parameter_loss(crowd, errors)) / 2  # erratum 14
 
     excess = np.concatenate(
         [label_excess(found, seed, single) for seed, found in enumerate(crowds)]
@@ -132,7 +124,8 @@ def test_a_single_f_as_printed_fails_for_some_labels(crowds: list[Drawn]) -> Non
 def test_the_printed_class_prior_bound_fails_on_some_crowds(crowds: list[Drawn]) -> None:
     fails = sum(
         class_prior_excess(
-            found, printed.class_prior_error(found.crowd, found.deviations, found.label_errors)
+            found,
+            theory.printed.class_prior_error(found.crowd, found.deviations, found.label_errors),
         )
         > 1e-6
         for found in crowds
@@ -142,19 +135,19 @@ def test_the_printed_class_prior_bound_fails_on_some_crowds(crowds: list[Drawn])
 
 def test_the_printed_class_prior_bound_fails_where_one_class_is_frequent() -> None:
     """Erratum 20: K = 5, π = (.8, .05, …), flat prior, 200 tasks, no error but the prior's."""
-    crowd = Assumptions(
+    crowd = theory.Assumptions(
         class_prior=[0.8, 0.05, 0.05, 0.05, 0.05],
         confusion=np.full((5, 5), 0.1) + 0.5 * np.eye(5),
         n_tasks=200,
     )
-    exact = Deviations(np.zeros(5), np.zeros((1, 5, 5)), np.zeros((1, 5)))
-    labels = LabelErrors.same(0.0)
+    exact = theory.Deviations(np.zeros(5), np.zeros((1, 5, 5)), np.zeros((1, 5)))
+    labels = theory.LabelErrors.same(0.0)
     expected = (200 * crowd.class_prior + 1) / 205
     true_error = np.abs(expected - crowd.class_prior).max()
-    as_printed = printed.class_prior_error(crowd, exact, labels).max()
+    as_printed = theory.printed.class_prior_error(crowd, exact, labels).max()
     assert true_error == pytest.approx(0.0146, abs=5e-5)
     assert as_printed == pytest.approx(0.0061, abs=5e-5)
-    assert plain.class_prior_error(crowd, exact, labels).max() == pytest.approx(true_error)
+    assert theory.plain.class_prior_error(crowd, exact, labels).max() == pytest.approx(true_error)
 
 
 @pytest.mark.parametrize("seed", [105, 1320, 1564])
@@ -163,9 +156,9 @@ def test_the_printed_confusion_bound_fails_on_some_crowds(seed: int) -> None:
     found = draw(seed)
     inputs = found.crowd, found.plain_deviations, found.label_errors
     total = found.posterior.beta.sum(axis=2)
-    as_printed = printed.confusion_error(*inputs, posterior_total=total)
+    as_printed = theory.printed.confusion_error(*inputs, posterior_total=total)
     assert confusion_excess(found, as_printed[0]) > 1e-3
-    assert confusion_excess(found, plain.confusion_error(*inputs)[0]) <= ROUNDING
+    assert confusion_excess(found, theory.plain.confusion_error(*inputs)[0]) <= ROUNDING
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -176,7 +169,7 @@ def test_link_support_bounds_what_neighbours_say_and_is_attained(seed: int) -> N
     n_must = int(rng.integers(0, 4))
     n_cannot = rng.integers(0, 4, n_classes)
     n_cannot[0] = 0  # class 0 is the task's own
-    bound = link_support(n_must, n_cannot, 0, error)
+    bound = theory.link_support(n_must, n_cannot, 0, error)
     doubt = rng.uniform(0, error, n_must + n_cannot.sum())
     classes = np.repeat(np.arange(n_classes), n_cannot + np.eye(n_classes, dtype=int)[0] * n_must)
     other = rng.dirichlet(np.ones(n_classes), len(classes))
