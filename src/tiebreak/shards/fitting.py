@@ -17,7 +17,6 @@ from tiebreak import tables
 from tiebreak._version import __version__
 from tiebreak.arguments import FITTED, FLAG, FUNCTION, MAPPING, PATH, TEXT, checks, having, optional
 from tiebreak.data import ids
-from tiebreak.data.labels import Labels
 from tiebreak.data.scale import read_scale
 from tiebreak.errors import OptionError, ResponseError
 from tiebreak.estimators import publishing
@@ -93,14 +92,6 @@ class DistributedFit:
 
     def __repr__(self) -> str:
         return f"DistributedFit({self.model!r}, {self.n_tasks:,} tasks, {self.labels_!r})"
-
-    def save(self, target: Any) -> None:
-        """Keep the model, for `tb.load`, predict and update."""
-        self.model.save(target)
-
-    def predict(self, responses: Any, *, links: Any = None) -> Labels:
-        """Label new tasks by workers as they are known."""
-        return self.model.predict(responses, links=links)
 
 
 @checks(

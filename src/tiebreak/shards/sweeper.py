@@ -77,7 +77,6 @@ class Shards:
         both, n_free, _ = self.add_up("count")
         counts, self.weighed = np.split(both, 2, axis=1)
         self.counts: Offsets = counts.astype(np.int64)  # (worker, class) responses
-        self.n_given = self.weighed.sum(axis=1)
         self.n_responses = float(n_free[0])
 
     @cached_property
