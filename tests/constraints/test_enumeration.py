@@ -11,7 +11,8 @@ from constrained_crowds import CLASSES, draw_records, enumerate_all
 import tiebreak as tb
 from tiebreak.data import Ids
 from tiebreak.errors import ConstraintError
-from tiebreak.inference.door import Inputs, read_and_check_inputs, rules_of
+from tiebreak.inference import Inputs, read_and_check_inputs
+from tiebreak.inference.door import rules_of
 from tiebreak.inference.tasks.coupling.constrain import constrain
 
 pytestmark = pytest.mark.filterwarnings("ignore:The responses speak against")

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from tiebreak.data import Ids, Responses
-from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import Problem
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import ConfusionMatrices
+from tiebreak.inference import (
+    ClassPrior,
+    ConfusionMatrices,
+    Independent,
+    Problem,
+    dirichlet,
+    lay_out,
+)
 from tiebreak.kernels import Backend, Floats, reference
 from tiebreak.links.graph import LinkCodes
 

@@ -10,7 +10,6 @@ import pytest
 import tiebreak as tb
 from tiebreak.data import GoldCodes
 from tiebreak.inference import calibration
-from tiebreak.inference.calibration import Evidence
 from tiebreak.kernels import Codes, Floats, softmax
 
 N_KNOWN = 60
@@ -31,7 +30,7 @@ def _loss_over_best(n_classes: int, seed: int) -> float:
     scores[np.arange(1_000), ahead] += 280.0
     known = np.arange(N_KNOWN, dtype=np.int32)
     n_responses = np.full(1_000, RESPONSES)
-    evidence = Evidence(None, np.empty(0), GoldCodes(known, truth[known]))
+    evidence = calibration.Evidence(None, np.empty(0), GoldCodes(known, truth[known]))
     found = calibration.fit(scores[known], n_responses[known], evidence, 0.5)
     best = min(_loss(scores, truth, np.full(1_000, s)) for s in np.geomspace(1e-3, 0.1, 200))
     return _loss(scores, truth, found.scale(n_responses)) / best

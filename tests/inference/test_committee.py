@@ -16,9 +16,8 @@ from scipy.special import digamma
 import tiebreak as tb
 from tiebreak.data import GoldCodes, Ids
 from tiebreak.errors import OptionError
-from tiebreak.estimators import committee
-from tiebreak.estimators.gold_stage import LEAST_LEFT_OUT, RIDGES, VOTE, KnownTasks, LikelyBest
-from tiebreak.inference.door import lay_out
+from tiebreak.estimators import committee, gold_stage
+from tiebreak.inference import lay_out
 
 Rows = list[tuple[str, str, str]]
 
@@ -141,14 +140,14 @@ def test_gold_that_is_left_out_is_predicted_as_by_a_fit_without_it() -> None:
     codes = crowd.gold.on(crowd.responses.tasks, crowd.responses.classes)
     gold = GoldCodes(codes.task[:30], codes.label[:30])
     q = tb.Auto().fit(crowd.responses).probabilities_
-    words = LikelyBest.of(tasks, 3, gold).words_without_own(tasks, 3, gold)
-    laid = KnownTasks.of(
+    words = gold_stage.LikelyBest.of(tasks, 3, gold).words_without_own(tasks, 3, gold)
+    laid = gold_stage.KnownTasks.of(
         [q[gold.task], words],
         tasks,
         gold,
-        np.tile(VOTE * (np.eye(3) - 1 / 3), (tasks.n_codes // 3, 1)),
+        np.tile(gold_stage.VOTE * (np.eye(3) - 1 / 3), (tasks.n_codes // 3, 1)),
     )
-    for ridge in RIDGES:
+    for ridge in gold_stage.RIDGES:
         known = laid.with_ridge(ridge)
         x = known.minimum(known.centre)
         by_step = known.left_out_loss(x, known.inverse(x))
@@ -160,7 +159,7 @@ def test_gold_that_is_left_out_is_predicted_as_by_a_fit_without_it() -> None:
             at = rest.minimum(x)
             scores = known.design[3 * out : 3 * out + 3] @ at
             p = np.exp(scores - np.logaddexp.reduce(scores))[known.label[out]]
-            exact -= np.log(max(p, LEAST_LEFT_OUT))
+            exact -= np.log(max(p, gold_stage.LEAST_LEFT_OUT))
         assert by_step / 30.0 == pytest.approx(exact / 30.0, abs=0.005), ridge  # nats a task
 
 
@@ -239,7 +238,7 @@ def test_the_likely_best_is_heard_as_often_as_it_is_the_best() -> None:
     right, wrong = np.array([45.0, 44.0, 30.0]), np.array([5.0, 6.0, 20.0])
     rows = [("a", "u", "x"), ("a", "v", "y"), ("a", "w", "z")]
     tasks = lay_out(tb.Responses.from_rows(rows))
-    words = LikelyBest(right, wrong).words(tasks, 3)[0]
+    words = gold_stage.LikelyBest(right, wrong).words(tasks, 3)[0]
     mean = (right.sum() + 1.0) / ((right + wrong).sum() + 2.0)
     rng = np.random.default_rng(0)
     draws = rng.beta(right + 4.0 * mean, wrong + 4.0 * (1.0 - mean), size=(200_000, 3))

@@ -7,12 +7,16 @@ from hypothesis import given, settings
 from properties.strategies import Crowd, crowds
 
 import tiebreak as tb
-from tiebreak.inference import communities
-from tiebreak.inference.climb import Problem, Stopping
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import CrowdFacts, crowd_model
-from tiebreak.inference.workers.kinds import Kinds
+from tiebreak.inference import (
+    CrowdFacts,
+    Independent,
+    Kinds,
+    Problem,
+    Stopping,
+    communities,
+    crowd_model,
+    lay_out,
+)
 from tiebreak.kernels import reference
 
 

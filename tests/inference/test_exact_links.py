@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inference.test_tasks_seam import BACKENDS, infer, link_codes, linked
 
 import tiebreak as tb
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
+from tiebreak.inference import FitState, Problem, Stopping, climb
 from tiebreak.inference.tasks.coupling.link_errors import LearntErrors
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links
 from tiebreak.kernels import Floats, Mask, compiled, reference

@@ -125,26 +125,18 @@ def test_what_says_nothing_else_may_be_said_in_any_order(crowd: Crowd) -> None:
 @given(st.integers(0, N - 1), st.integers(0, 2**16))
 def test_no_task_is_classified_by_training_on_itself(task: int, seed: int) -> None:
     """With the labels of other tasks held fixed, f of a task does not move when its own does."""
-    from tiebreak.inference.tasks.classifier import ClassifierPrior, out_of_fold
+    from tiebreak.inference.tasks.classifier import Trainer
 
     crowd = Crowd()
     rng = np.random.default_rng(seed)
     target = rng.dirichlet(np.ones(K), N)
     other = target.copy()
     other[task] = np.roll(target[task], 1)
-    untrained = ClassifierPrior().untrained(read_features(crowd.features))
+    untrained = tb.ClassifierPrior().untrained(read_features(crowd.features))
+    trainer = Trainer(untrained, crowd.of_answered, crowd.responses.classes)
     informed = np.ones(N, dtype=bool)
     f, g = (
-        out_of_fold(
-            untrained,
-            crowd.of_answered,
-            each,
-            informed,
-            crowd.responses.classes,
-            5,
-            np.random.default_rng(0),
-        )
-        for each in (target, other)
+        trainer.out_of_fold(each, informed, 5, np.random.default_rng(0)) for each in (target, other)
     )
     assert (f[task] == g[task]).all()
     assert (f != g).any()

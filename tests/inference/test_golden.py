@@ -14,9 +14,8 @@ from oracles.dawid_skene import objective as likelihood_of
 
 import tiebreak as tb
 from tiebreak.data import GoldCodes
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.known import Known
-from tiebreak.inference.tasks import OwnRows, mean_field
+from tiebreak.inference import FitState, Known, OwnRows, Problem, Stopping, climb
+from tiebreak.inference.tasks import mean_field
 from tiebreak.inference.tasks.mean_field import MeanField, with_mean_field
 from tiebreak.kernels import Floats, Offsets, compiled, majority, reference, softmax
 from tiebreak.links import graph as link_graph

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import tiebreak as tb
-from tiebreak.inference import calibration
-from tiebreak.inference.climb import Problem
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.known import Known
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import CrowdFacts, crowd_model
+from tiebreak.inference import (
+    CrowdFacts,
+    Independent,
+    Known,
+    Problem,
+    calibration,
+    crowd_model,
+    lay_out,
+)
 from tiebreak.kernels import Floats, reference
 
 

@@ -16,9 +16,8 @@ import pytest
 import tiebreak as tb
 from tiebreak.data import Ids, Responses
 from tiebreak.errors import OptionError
-from tiebreak.estimators.base import Estimator
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.workers import MODELS
+from tiebreak.estimators import Estimator
+from tiebreak.inference import MODELS, lay_out
 from tiebreak.kernels import by_class, reference
 
 TOLERANCE = 1e-9

@@ -19,8 +19,7 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak.data import Ids, Responses
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.known import Known
+from tiebreak.inference import FitState, Known, Problem, Stopping, climb
 from tiebreak.inference.tasks import mean_field
 from tiebreak.inference.tasks.coupling import starts
 from tiebreak.inference.tasks.coupling.linked import with_links

@@ -14,8 +14,7 @@ import pytest
 import tiebreak as tb
 from tiebreak.data import Responses
 from tiebreak.errors import InputNote
-from tiebreak.inference import near_modes, stages
-from tiebreak.inference.climb import FitState, climb
+from tiebreak.inference import FitState, climb, near_modes, stages
 
 SAID = "Responses alone do not settle"
 

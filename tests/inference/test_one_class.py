@@ -14,13 +14,20 @@ from scipy.special import gammaln
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.dirichlet import FIXED, ClassPrior
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import ConfusionMatrices, CrowdFacts, crowd_model
-from tiebreak.inference.workers.confusion import FixedRows
-from tiebreak.inference.workers.one_class import rows_to_fix
+from tiebreak.inference import (
+    FIXED,
+    ClassPrior,
+    ConfusionMatrices,
+    CrowdFacts,
+    FitState,
+    FixedRows,
+    Independent,
+    Problem,
+    Stopping,
+    climb,
+    crowd_model,
+    lay_out,
+)
 from tiebreak.kernels import Mask, reference
 
 
@@ -105,7 +112,7 @@ def test_who_says_one_class_to_every_task_is_learnt_as_ever() -> None:
     )
     lazy = [(task, "lazy", "b") for task in responses.tasks[::6]]
     crowd = Responses.from_rows([*said, *lazy])
-    fixed = rows_to_fix(crowd)
+    fixed = CrowdFacts.of_responses(crowd).rows_to_fix()
     assert fixed is not None
     place = list(crowd.workers).index("lazy")
     assert not fixed[place].any()
@@ -114,7 +121,7 @@ def test_who_says_one_class_to_every_task_is_learnt_as_ever() -> None:
 
 def test_a_crowd_of_people_is_left_as_it_is() -> None:
     crowd = tb.simulate.crowd(300, 12, 3, random_state=1)
-    assert rows_to_fix(crowd.responses) is None
+    assert CrowdFacts.of_responses(crowd.responses).rows_to_fix() is None
     model = crowd_model("confusion", CrowdFacts.of_responses(crowd.responses))
     assert isinstance(model.workers, ConfusionMatrices)
 

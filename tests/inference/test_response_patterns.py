@@ -15,14 +15,19 @@ from oracles.bound import bound_terms
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.data import Ids, Responses
-from tiebreak.estimators.base import Estimator
+from tiebreak.estimators import Estimator
+from tiebreak.inference import (
+    ClassPrior,
+    ConfusionMatrices,
+    FitState,
+    Independent,
+    Problem,
+    Rows,
+    Stopping,
+    climb,
+)
 from tiebreak.inference import door as rows_module
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.door import Rows
-from tiebreak.inference.door import lay_out as lay_out_responses
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import ConfusionMatrices
+from tiebreak.inference import lay_out as lay_out_responses
 from tiebreak.kernels import Backend, ByTask, compiled, reference
 
 CLOSE = 1e-9

@@ -18,14 +18,19 @@ from scipy.special import logsumexp
 import tiebreak as tb
 from tiebreak.data import GoldCodes, Ids, SequenceCodes, Tags
 from tiebreak.errors import GoldError, InputNote, LinkError, OptionError
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.known import Known
+from tiebreak.inference import (
+    ClassPrior,
+    ConfusionMatrices,
+    FitState,
+    Independent,
+    Known,
+    Problem,
+    Stopping,
+    climb,
+    lay_out,
+)
 from tiebreak.inference.sequencing import Candidate, Placed, chosen, spans_of
-from tiebreak.inference.tasks import Independent
 from tiebreak.inference.tasks.chains import MarkovChains, Potentials, with_chains
-from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels import reference
 from tiebreak.links.graph import LinkCodes
 

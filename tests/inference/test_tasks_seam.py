@@ -21,21 +21,28 @@ from scipy.special import betaln, logsumexp, psi
 
 import tiebreak as tb
 from tiebreak.data import GoldCodes
-from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.known import Known, with_fixed
-from tiebreak.inference.tasks import (
+from tiebreak.inference import (
+    MODELS,
+    ClassPrior,
+    ConfusionMatrices,
+    CrowdFacts,
+    FitState,
     Independent,
     Inferred,
+    Known,
     OwnRows,
     Parameters,
+    Problem,
+    Stopping,
+    climb,
+    crowd_model,
+    dirichlet,
+    lay_out,
+    with_fixed,
     with_log_prior,
 )
 from tiebreak.inference.tasks.coupling.linked import Joint, Linked, decode_jointly, with_links
 from tiebreak.inference.tasks.mean_field import with_mean_field
-from tiebreak.inference.workers import MODELS, ConfusionMatrices, CrowdFacts, crowd_model
 from tiebreak.kernels import Floats, Mask, compiled, layout, reference
 from tiebreak.links.graph import LinkCodes, imply, violated
 
@@ -254,7 +261,7 @@ def test_own_rows_of_a_model_without_ties_are_free_rows(crowd: Crowd) -> None:
     problem = problem_of(crowd)
     everyone = np.arange(problem.rows.n_tasks, dtype=np.int32)
     own = OwnRows(everyone, layout.part_of(problem.rows, everyone, problem.n_states))
-    tied = problem._replace(tasks=replace(problem.tasks, own=own))  # type: ignore[type-var]
+    tied = problem._replace(tasks=replace(problem.tasks, own=own))
     one, other = (climb(each, FitState(q=each.votes()), PLAIN) for each in (problem, tied))
     assert np.abs(one.q - other.q).max() < 1e-9
     assert one.bounds == pytest.approx(other.bounds, rel=1e-9)
@@ -471,7 +478,7 @@ def test_the_bound_of_mean_field_never_falls_and_stays_below_the_evidence(
     options = tb.MeanFieldOptions(schedule=schedule, closure=False)
     implied = imply(links, crowd.responses.n_classes, gold=gold)
     problem, known = with_mean_field(problem_of(crowd), implied, options)
-    problem = problem._replace(tasks=replace(problem.tasks, strength=strength))  # type: ignore[type-var]
+    problem = problem._replace(tasks=replace(problem.tasks, strength=strength))  # type: ignore[call-arg]
     state = climb(problem, FitState(q=known.clamp(problem.votes())), PLAIN)
     assert_never_falls(list(state.bounds))
     signed = strength * np.where(links.must, 1.0, -1.0) * (weight if weigh else 1.0)

@@ -8,7 +8,7 @@ from refusals import refused
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
+from tiebreak.inference import MODELS, CrowdFacts, crowd_model
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 

@@ -12,8 +12,9 @@ from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
 from tiebreak.data import Ids, Responses
+from tiebreak.inference import FitState, Stopping, climb
 from tiebreak.inference import door as rows_module
-from tiebreak.inference.climb import FitState, Stopping, climb, start_alone
+from tiebreak.inference.climb import start_alone
 from tiebreak.inference.tasks.coupling.linked import Linked, with_links
 from tiebreak.kernels import compiled, reference
 from tiebreak.links.graph import imply

@@ -13,11 +13,18 @@ from scipy.special import betaln, gammaln
 
 import tiebreak as tb
 from tiebreak.data import Responses
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import MODELS, CrowdFacts, crowd_model
-from tiebreak.inference.workers.kinds import Kinds
+from tiebreak.inference import (
+    MODELS,
+    CrowdFacts,
+    FitState,
+    Independent,
+    Kinds,
+    Problem,
+    Stopping,
+    climb,
+    crowd_model,
+    lay_out,
+)
 from tiebreak.kernels import Floats, reference
 
 EVERY = pytest.mark.parametrize("name", MODELS)

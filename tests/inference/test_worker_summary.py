@@ -11,11 +11,7 @@ from refusals import refused
 import tiebreak as tb
 from tiebreak import simulate
 from tiebreak.data import Ids
-from tiebreak.inference import worker_intervals
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.worker_intervals import Entries, Votes, refine, respond, tally
-from tiebreak.inference.worker_summary import Interval, chance_of, verdicts
-from tiebreak.inference.workers import MODELS, WorkerCells
+from tiebreak.inference import MODELS, ClassPrior, WorkerCells, worker_intervals, worker_summary
 
 SETTINGS = ((2, 3), (2, 10), (4, 5))  # classes, votes a task
 LEAST_COVER = 0.87
@@ -69,10 +65,10 @@ def test_intervals_of_forty_crowds_cover(n_classes: int, n_votes: int) -> None:
 # The linear response
 
 
-def votes_of(crowd: tb.Responses) -> Votes:
+def votes_of(crowd: tb.Responses) -> worker_intervals.Votes:
     """No task is linked."""
     each = np.arange(crowd.n_tasks, dtype=np.int32)
-    return Votes(
+    return worker_intervals.Votes(
         crowd.task_of_each(), crowd.code, np.ones(crowd.n_responses), each, np.zeros_like(each)
     )
 
@@ -84,13 +80,13 @@ def small_crowd() -> tuple[tb.Responses, Any, Any, Any, Any]:
     votes = votes_of(crowd)
     rng = np.random.default_rng(1)
     q = rng.dirichlet(np.ones(2), size=12)
-    counts = tally(cells, votes, q, q.sum(axis=0))
+    counts = worker_intervals.tally(cells, votes, q, q.sum(axis=0))
     return crowd, cells, votes, q, counts
 
 
 def test_the_linear_response_is_that_of_plain_loops() -> None:
     crowd, cells, votes, q, counts = small_crowd()
-    found = respond(cells, votes, q, counts)
+    found = worker_intervals.respond(cells, votes, q, counts)
     n_cells = len(counts)
     covariance = np.zeros((n_cells, n_cells))
     for task in range(12):
@@ -130,9 +126,9 @@ def _added(cells: Any, codes: Any, k: int) -> Any:
 def test_a_cell_alone_is_less_wide_than_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """What others do to a cell comes on top; the variance given the classes is the least."""
     _, cells, votes, q, counts = small_crowd()
-    full = respond(cells, votes, q, counts).variance()
+    full = worker_intervals.respond(cells, votes, q, counts).variance()
     monkeypatch.setattr(worker_intervals, "TOGETHER", 0)
-    alone = respond(cells, votes, q, counts)
+    alone = worker_intervals.respond(cells, votes, q, counts)
     assert (alone.variance() >= alone.own).all()
     assert alone.variance().sum() < full.sum()
 
@@ -146,7 +142,7 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
     flip = np.repeat(np.array([0, int(flipped)], dtype=np.int32), n_half)
     q = np.concatenate([q[:n_half], q[:n_half, ::-1] if flipped else q[:n_half]])
     united = votes._replace(unit=unit, flip=flip)
-    found = Entries.of(cells, united, q)
+    found = worker_intervals.Entries.of(cells, united, q)
     code = votes.code.copy()
     if flipped:  # the other answer to a task of the other class, with its cells exchanged
         turned = found.column[: 2 * len(code)].reshape(-1, 2)
@@ -155,8 +151,8 @@ def test_tasks_that_links_make_one_are_as_one_task(flipped: bool) -> None:
         assert (turned[~is_second, 0] % 2 == 0).all()
         return
     merged = votes._replace(task=votes.task % n_half, unit=unit[:n_half], flip=flip[:n_half])
-    one = respond(cells, united, q, counts)
-    other = respond(cells, merged, q[:n_half], counts)
+    one = worker_intervals.respond(cells, united, q, counts)
+    other = worker_intervals.respond(cells, merged, q[:n_half], counts)
     assert np.allclose(one.variance(), other.variance())
 
 
@@ -186,7 +182,9 @@ def test_a_collapsed_sweep_takes_a_task_s_own_counts_away() -> None:
     cells = WorkerCells.of_confusions(prior).with_states(ClassPrior(np.ones(2)))
     votes = votes_of(crowd)
     q = np.array([[0.8, 0.2], [0.3, 0.7]])
-    found = refine(cells, votes, q, q.sum(axis=0), np.ones(2, dtype=bool), n_sweeps=1)[0]
+    found = worker_intervals.refine(
+        cells, votes, q, q.sum(axis=0), np.ones(2, dtype=bool), n_sweeps=1
+    )[0]
     share = np.array([1.0 + 0.3, 1.0 + 0.7])
     says_0 = np.array([2.0 / (3.0 + 0.3), 1.0 / (3.0 + 0.7)])  # task b said 1
     assert np.allclose(found[0], share * says_0 / (share * says_0).sum())
@@ -321,7 +319,7 @@ def test_each_kind_of_worker_gets_its_word() -> None:
 def test_who_always_says_the_common_class_is_no_better_than_chance() -> None:
     confusion = np.array([[[1.0, 0.0], [1.0, 0.0]]])
     prior = np.array([0.9, 0.1])
-    chance = chance_of(confusion, prior)
-    accuracy = Interval(np.array([0.9]), np.array([0.88]), np.array([0.92]))
-    words = verdicts(accuracy, chance, confusion, prior, Ids(["no", "yes"]))
+    chance = worker_summary.chance_of(confusion, prior)
+    accuracy = worker_summary.Interval(np.array([0.9]), np.array([0.88]), np.array([0.92]))
+    words = worker_summary.verdicts(accuracy, chance, confusion, prior, Ids(["no", "yes"]))
     assert words == ["no better than chance"]

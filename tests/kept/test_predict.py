@@ -241,7 +241,7 @@ def test_one_task_takes_less_than_a_millisecond() -> None:
 
 
 def _sweep_time(model: Any, responses: tb.Responses) -> float:
-    from tiebreak.inference.door import lay_out
+    from tiebreak.inference import lay_out
     from tiebreak.kernels import compiled
 
     states, workers = model._crowd_model

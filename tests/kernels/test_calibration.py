@@ -9,13 +9,12 @@ import pytest
 
 from tiebreak.data import GoldCodes
 from tiebreak.inference import calibration
-from tiebreak.inference.calibration import Evidence
-from tiebreak.links.graph import LinkCodes
+from tiebreak.links import graph
 
 
 def some_evidence(
     n_classes: int, seed: int, *, links: bool = True, gold: bool = True
-) -> tuple[np.ndarray, np.ndarray, Evidence]:
+) -> tuple[np.ndarray, np.ndarray, calibration.Evidence]:
     """Draw scores, numbers of responses, links and gold; some tasks have no response."""
     rng = np.random.default_rng(seed)
     n = 60
@@ -24,18 +23,18 @@ def some_evidence(
     left = rng.integers(0, n - 1, 40).astype(np.int32)
     right = (left + rng.integers(1, n - left)).astype(np.int32)
     must = rng.random(40) < 0.5
-    codes = LinkCodes(left, right, must, None, None, np.arange(40))
+    codes = graph.LinkCodes(left, right, must, None, None, np.arange(40))
     known = rng.permutation(n)[:25].astype(np.int32)
     labels = GoldCodes(known, rng.integers(0, n_classes, 25).astype(np.int32))
     error = rng.choice([0.01, 0.2], 40) if links else np.empty(0)
-    evidence = Evidence(codes if links else None, error, labels if gold else None)
+    evidence = calibration.Evidence(codes if links else None, error, labels if gold else None)
     return scores, n_responses, evidence
 
 
 def by_loops(
     scores: np.ndarray,
     n_responses: np.ndarray,
-    evidence: Evidence,
+    evidence: calibration.Evidence,
     dependence: float,
     multiplier: float,
 ) -> float:
@@ -73,6 +72,6 @@ def test_the_likelihood_is_that_of_plain_loops(n_classes: int, links: bool, gold
 def test_an_impossible_class_has_no_share() -> None:
     scores = np.array([[0.0, -np.inf], [-1.0, 2.0]])
     known = GoldCodes(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
-    evidence = Evidence(None, np.empty(0), known)
+    evidence = calibration.Evidence(None, np.empty(0), known)
     found = calibration.log_likelihood_of(scores, np.ones(2), evidence)(0.35, 1.0)
     assert found == pytest.approx(-np.log1p(np.exp(-3.0)), rel=1e-12)

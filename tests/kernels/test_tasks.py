@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tiebreak import kernels, simulate
-from tiebreak.inference.door import lay_out
+from tiebreak.inference import lay_out
 from tiebreak.kernels import compiled, layout, likeliest, reference
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Roles
 from tiebreak.kernels.numba_sweep import sweep_for

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from links.graphs import Rows, cannot_graphs, codes, graphs, labellings, that_keep
 
 import tiebreak as tb
+from tiebreak import VariationalBayes
 from tiebreak.data import GoldCodes
-from tiebreak.estimators.variational_bayes import VariationalBayes
 from tiebreak.links.graph import (
     DIFFERENT,
     OPEN,

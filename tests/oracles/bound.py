@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiebreak.inference import dirichlet
-from tiebreak.inference.climb import Problem, Sweeps
-from tiebreak.inference.tasks import Parameters
+from tiebreak.inference import Parameters, Problem, Sweeps, dirichlet
 from tiebreak.kernels import Floats
 
 

@@ -8,11 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tiebreak.data import GoldCodes, Ids, Responses
-from tiebreak.inference.climb import Problem
-from tiebreak.inference.dirichlet import POINT, ClassPrior
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import ConfusionMatrices
+from tiebreak.inference import POINT, ClassPrior, ConfusionMatrices, Independent, Problem, lay_out
 from tiebreak.kernels import Backend, reference
 from tiebreak.links.graph import LinkCodes
 

@@ -11,8 +11,7 @@ from oracles.dawid_skene import objective
 from properties.strategies import Crowd, crowds, point_problem_of, problem_of
 
 from tiebreak.data import GoldCodes
-from tiebreak.inference.climb import FitState, Problem, Stopping, Sweeps, climb
-from tiebreak.inference.known import Known
+from tiebreak.inference import FitState, Known, Problem, Stopping, Sweeps, climb
 
 
 def half_steps(problem: Problem, q: np.ndarray, n_sweeps: int = 6) -> list[float]:

@@ -13,10 +13,8 @@ from properties.strategies import Crowd, crowds, problem_of
 
 import tiebreak as tb
 from tiebreak import simulate
-from tiebreak.estimators.base import Estimator
-from tiebreak.inference.climb import FitState, climb
-from tiebreak.inference.door import lay_out
-from tiebreak.inference.known import Known
+from tiebreak.estimators import Estimator
+from tiebreak.inference import FitState, Known, climb, lay_out
 from tiebreak.inference.tasks.mean_field import with_mean_field
 from tiebreak.kernels import compiled, reference, softmax
 from tiebreak.links.graph import imply

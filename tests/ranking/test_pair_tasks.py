@@ -15,8 +15,7 @@ from refusals import refused
 
 import tiebreak as tb
 from tiebreak.data import TIE, Ids, PairVerdicts, pair_tasks
-from tiebreak.inference.door import read_and_check_inputs, rows_of
-from tiebreak.inference.known import Known
+from tiebreak.inference import Known, read_and_check_inputs, rows_of
 from tiebreak.inference.tasks.ranked import learn
 from tiebreak.inference.workers.turned import Turned
 from tiebreak.kernels.layout import Floats

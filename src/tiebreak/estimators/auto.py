@@ -3,39 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from tiebreak.errors import OptionError, note
 from tiebreak.estimators import committee, gold_stage, publishing
 from tiebreak.estimators.base import BayesEstimator
-from tiebreak.estimators.committee import (
-    KINDS,
-    VB,
-    VOTES,
-    FromVote,
-    Member,
-    Opinion,
-)
+from tiebreak.estimators.committee import KINDS, VB, VOTES, FromVote, Member, Opinion
 from tiebreak.estimators.gold_stage import GoldStage
-from tiebreak.inference import calibration, stages
+from tiebreak.inference import (
+    FIXED,
+    CrowdModel,
+    FitState,
+    Inputs,
+    Known,
+    Problem,
+    Rows,
+    calibration,
+    lay_out,
+    rows_of,
+    stages,
+)
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.climb import FitState, Problem
-from tiebreak.inference.dirichlet import FIXED
-from tiebreak.inference.door import Inputs, Rows, lay_out, rows_of
-from tiebreak.inference.known import Known, weight_of_gold
+from tiebreak.inference.known import weight_of_gold
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
 from tiebreak.inference.tasks import of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
-from tiebreak.inference.workers import PLAIN, SCALE, CrowdModel
+from tiebreak.inference.workers import PLAIN, SCALE
 from tiebreak.kernels.arrays import likeliest, majority
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import graph as link_graph
 from tiebreak.options import AUTO, ExactLinkOptions, check_common
-
-if TYPE_CHECKING:
-    pass
 
 # Of all tasks: where kinds differs from the votes on so many, it is in another mode. On the ten
 # datasets and five of six juries it differs on .15 at most, on the sixth, ws_trec, on .48.

@@ -19,41 +19,30 @@ from tiebreak.data.ids import Ids
 from tiebreak.data.labels import Labels
 from tiebreak.data.pairs import pair_tasks
 from tiebreak.data.scale import Scale, ScaleOption, read_scale
-from tiebreak.errors import (
-    ConvergenceWarning,
-    NotFittedError,
-    OptionError,
-    sentence,
-    warn,
-)
-from tiebreak.inference.calibration import DEPENDENCE, Calibration
-from tiebreak.inference.climb import Problem, Stopping
-from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
-from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
-from tiebreak.inference.known import Known
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import (
-    PLAIN,
-    SCALE,
-    Channels,
+from tiebreak.errors import ConvergenceWarning, NotFittedError, OptionError, sentence, warn
+from tiebreak.inference import (
     CrowdFacts,
-    WorkerModel,
+    Independent,
+    Inputs,
+    Known,
+    Problem,
+    Rows,
+    Stopping,
     Workers,
     crowd_model,
+    read_and_check_inputs,
+    rows_of,
 )
+from tiebreak.inference.calibration import DEPENDENCE, Calibration
+from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
+from tiebreak.inference.workers import PLAIN, SCALE, Channels, WorkerModel
 from tiebreak.inference.workers.turned import Turned
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats
 from tiebreak.links import Constraints, Links, OnContradiction
 from tiebreak.links.graph import violated
-from tiebreak.options import (
-    AUTO,
-    PROCESSOR,
-    ExactLinkOptions,
-    LinkOptions,
-    MeanFieldOptions,
-)
+from tiebreak.options import AUTO, PROCESSOR, ExactLinkOptions, LinkOptions, MeanFieldOptions
 from tiebreak.wording import counted
 
 OF_CROWDKIT = {  # what its users look for, and our name

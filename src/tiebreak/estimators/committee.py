@@ -22,13 +22,9 @@ import numpy as np
 from tiebreak.data import Responses
 from tiebreak.data.gold import GoldCodes
 from tiebreak.errors import OptionError
-from tiebreak.inference import calibration
+from tiebreak.inference import CrowdModel, FitState, Parameters, Problem, Rows, calibration, lay_out
 from tiebreak.inference.calibration import Calibration
-from tiebreak.inference.climb import Problem
-from tiebreak.inference.door import Rows, lay_out
-from tiebreak.inference.tasks import Parameters
 from tiebreak.inference.tasks.coupling.linked import units_of_copies
-from tiebreak.inference.workers import CrowdModel
 from tiebreak.kernels import layout
 from tiebreak.kernels.arrays import majority, softmax
 from tiebreak.kernels.layout import FREE, TIED, ByTask, Codes, Floats, total_weights
@@ -171,12 +167,10 @@ def by_model(problem: Problem, parameters: Parameters, dependence: float = 0.0) 
     """Return what a model that was fitted to the end says of each row, scaled by `dependence`."""
     n_given = calibration.n_responses(problem.rows)
     if problem.tasks.own is not None:  # the prior counts as one more response
-        everyone = np.arange(problem.rows.n_tasks, dtype=np.int32)
-        scores = calibration.class_scores_of(problem, problem.logs(parameters), everyone)
-        return softmax(scores, Calibration(dependence).scale(n_given + 1.0))
-    scale = Calibration(dependence).scale(n_given)
-    given = problem.n_classes, problem.backend, problem.n_threads
-    return calibration.probabilities_by(problem.logs(parameters), problem.rows, scale, *given)
+        n_given = n_given + 1.0
+    unread = np.empty((problem.rows.n_tasks, problem.n_states))  # q follows from parameters
+    state = FitState(unread, parameters)
+    return calibration.probabilities(problem, state, Calibration(dependence), n_given)[0]
 
 
 def weight_of_kinds(share_linked: float) -> float:

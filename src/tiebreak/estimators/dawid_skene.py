@@ -9,15 +9,28 @@ import numpy as np
 
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import Estimator, problem_on, refuse_links, require_fitted
-from tiebreak.inference import calibration, stages
-from tiebreak.inference.climb import FitState, Problem, Stopping, climb
-from tiebreak.inference.dirichlet import POINT, ClassPrior
-from tiebreak.inference.door import Inputs, Rows, read_and_check_inputs, rows_of
-from tiebreak.inference.known import GoldWeight, Known, weight_of_gold
-from tiebreak.inference.tasks import Independent
-from tiebreak.inference.workers import ConfusionMatrices, Workers, require_model
+from tiebreak.inference import (
+    POINT,
+    ClassPrior,
+    ConfusionMatrices,
+    FitState,
+    Independent,
+    Inputs,
+    Known,
+    Problem,
+    Rows,
+    Stopping,
+    Workers,
+    calibration,
+    climb,
+    read_and_check_inputs,
+    rows_of,
+    stages,
+)
+from tiebreak.inference.known import GoldWeight, weight_of_gold
+from tiebreak.inference.workers import require_model
 from tiebreak.inference.workers.coin import Coins
-from tiebreak.kernels.arrays import majority, softmax
+from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.layout import Floats
 from tiebreak.options import AUTO, check_common
 
@@ -122,10 +135,7 @@ class DawidSkene(Estimator):
             publishing.publish_constrained(self, inputs, rows.to_tasks(state.q))
             return state.q
         # Constraints need probabilities that are not too sure: the design effect.
-        scale = calibration.Calibration().scale(calibration.n_responses(rows.laid))
-        everyone = np.arange(crowd.n_tasks, dtype=np.int32)
-        logs = problem.logs(state.parameters)
-        alone = softmax(calibration.class_scores_of(problem, logs, everyone), scale)
+        alone, _ = calibration.probabilities(problem, state, calibration.Calibration())
         of_known = None if rows.gold is None else alone[rows.gold.task]
         publishing.publish_constrained(self, inputs, known.clamp(alone), of_known)
         return state.q

@@ -10,9 +10,8 @@ import numpy as np
 from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import Estimator, refuse_links
+from tiebreak.inference import Inputs, Known, lay_out, read_and_check_inputs
 from tiebreak.inference.dirichlet import mean
-from tiebreak.inference.door import Inputs, lay_out, read_and_check_inputs
-from tiebreak.inference.known import Known
 from tiebreak.kernels.arrays import default_threads, majority
 from tiebreak.kernels.contract import choose_backend, where
 from tiebreak.kernels.layout import Floats

@@ -16,8 +16,7 @@ from tiebreak.data.gold import GoldCodes
 from tiebreak.data.ids import Ids
 from tiebreak.data.scale import note_scale
 from tiebreak.errors import note
-from tiebreak.inference.climb import FitState, Problem
-from tiebreak.inference.door import Inputs
+from tiebreak.inference import FitState, Inputs, Problem
 from tiebreak.inference.stages import Fitted, Scored, constrain, said_of_known
 from tiebreak.kernels.arrays import likeliest
 from tiebreak.kernels.contract import where

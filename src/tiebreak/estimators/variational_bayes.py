@@ -11,18 +11,15 @@ from tiebreak.data import Responses
 from tiebreak.errors import OptionError
 from tiebreak.estimators import publishing
 from tiebreak.estimators.base import BayesEstimator, Estimator, require_fitted
-from tiebreak.inference import stages
+from tiebreak.inference import CrowdModel, FitState, Inputs, Parameters, rows_of, stages
 from tiebreak.inference.calibration import MODES, Calibration
-from tiebreak.inference.climb import FitState
-from tiebreak.inference.door import Inputs, rows_of
 from tiebreak.inference.known import GoldWeight, weight_of_gold
 from tiebreak.inference.stages import FitOptions, Fitted, Scored, Start
-from tiebreak.inference.tasks import Parameters, of_shares, with_log_prior
+from tiebreak.inference.tasks import of_shares, with_log_prior
 from tiebreak.inference.tasks.coupling.plan import LinkReport
 from tiebreak.inference.workers import (
     COMMUNITIES,
     SCALE,
-    CrowdModel,
     WorkerModel,
     has_subtypes,
     name_of,

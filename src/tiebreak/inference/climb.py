@@ -25,15 +25,7 @@ from tiebreak.inference.tasks import Independent, OwnRows, Parameters, Tasks
 from tiebreak.inference.workers import ConfusionMatrices, Workers
 from tiebreak.kernels.arrays import majority
 from tiebreak.kernels.contract import Backend
-from tiebreak.kernels.layout import (
-    ByTask,
-    Floats,
-    Mask,
-    Swept,
-    rounded,
-    rounder_for,
-    total_weights,
-)
+from tiebreak.kernels.layout import ByTask, Floats, Mask, Swept, rounded, rounder_for, total_weights
 from tiebreak.kernels.sweeper import Logs, Sweeper
 
 NEAR = 0.1  # extrapolate when no q moves by more: until then sweeps still choose the optimum

@@ -28,14 +28,7 @@ from tiebreak.data.gold import Gold, GoldCodes, note_unused_classes
 from tiebreak.data.ids import encode
 from tiebreak.data.pairs import PairTasks
 from tiebreak.data.scale import Scale, ScaleOption, with_scale
-from tiebreak.errors import (
-    ConstraintError,
-    GoldError,
-    InputError,
-    OptionError,
-    ResponseError,
-    note,
-)
+from tiebreak.errors import ConstraintError, GoldError, InputError, OptionError, ResponseError, note
 from tiebreak.inference.workers import AnswerCounts
 from tiebreak.kernels import layout
 from tiebreak.kernels.contract import Backend

@@ -185,4 +185,4 @@ def with_fixed(
     if len(place):
         part = layout.part_of(problem.rows, place, problem.n_states)
         own = OwnRows(place, part, fixed=fixed, is_prior=is_prior)
-    return problem._replace(tasks=replace(problem.tasks, own=own))  # type: ignore[type-var]
+    return problem._replace(tasks=replace(problem.tasks, own=own))

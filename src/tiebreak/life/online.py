@@ -320,10 +320,10 @@ class Stream:
             template.trust,
             answers=AnswerCounts(by_label, None),
         )
-        model = self.crowd_model.workers.with_classes(crowd)
-        if model is None:
+        if not self.crowd_model.workers.can_widen:
             unseen = [self.classes.popitem()[0] for _ in range(n_new)][-1]
             raise ResponseError("class-not-taken", label=unseen)
+        model = self.crowd_model.workers.bind(crowd)
         n_states = model.workers.n_states
         more = (0, n_new, n_states - self.crowd_model.workers.n_states)
         self.tasks.recode(n_former, n_new, n_states)

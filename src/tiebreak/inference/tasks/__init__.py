@@ -6,15 +6,15 @@
 | `coupling.Linked` | links hold, or hold with a probability: exact joint inference |
 | `mean_field.MeanField` | links pull and push: the paper's VB-ILC |
 
-A new one is a class with the methods of `Tasks`; `Independent` has them all for rows that nothing
-ties, so that a subclass says what it changes. The loop (`climb.py`), worker models and kernels know
-nothing of it. `tests/inference/test_tasks_seam.py` shows one in thirty lines.
+A new one is a subclass of `Independent`, which says what it changes. The loop (`climb.py`), worker
+models and kernels know nothing of it. `tests/inference/test_tasks_seam.py` shows one in thirty
+lines.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -88,12 +88,17 @@ class Inferred(NamedTuple):
     may_cycle: bool = False  # updates swap between two states
 
 
-class Tasks(Protocol):
-    """What tasks may be, and what ties them: the seam."""
+@dataclass(frozen=True, eq=False)
+class Independent:
+    """What tasks may be, and what ties them: the seam. Here nothing does.
 
-    @property
-    def shares(self) -> ClassPrior:
-        """The states of a task, their classes, and the prior of each."""
+    Own rows have log scores of their own beside responses and class prior: known tasks where
+    classes have subtypes (all states of other classes are impossible), tasks some of whose
+    responses are gone, and tasks with a prior of their own, `with_log_prior`.
+    """
+
+    shares: ClassPrior  # the states of a task, their classes, and the prior of each
+    own: OwnRows | None = None  # rows that this model infers; others are softmax of their score
 
     @property
     def prior(self) -> Parameters:
@@ -102,10 +107,7 @@ class Tasks(Protocol):
         A chain adds its transitions, links that may err their error rates. All are positive counts,
         and all are extrapolated by SQUAREM.
         """
-
-    @property
-    def own(self) -> OwnRows | None:
-        """The rows that this model infers; every other row is softmax of its score."""
+        return (self.shares.prior,)
 
     @property
     def exact(self) -> bool:
@@ -113,21 +115,28 @@ class Tasks(Protocol):
 
         Then SQUAREM may extrapolate, and starts are compared by their bounds.
         """
+        return True
 
     def log_prior(self, parameters: Parameters) -> Floats:
         """Return the expected log probability of each state, (n_states,)."""
+        return self.shares.expected_log(parameters[0])
 
     def log_evidence(self, parameters: Parameters) -> float:
         """Return the part of the bound that parameters tell; its gradient are the logs used."""
+        return self.shares.log_evidence(parameters[0])
 
     def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
         """Return q of the own rows by these scores, (n_own, n_states); q is where they stand."""
+        found = softmax(score)
+        return Inferred(found, value=entropy(found))
 
     def tally(self, q: Floats) -> Parameters:
         """Return what q of the own rows adds to `prior[1:]` at a start, without joint beliefs."""
+        return ()
 
     def value(self, q: Floats) -> float | None:
         """Return the own rows' part of the bound at a start; None: joint beliefs must exist."""
+        return entropy(q)
 
     def conclude(
         self, parameters: Parameters, score: Floats | None, scale: Floats, q: Floats, memory: Any
@@ -137,47 +146,10 @@ class Tasks(Protocol):
         `score` has class scores, times the `scale` of each row; None: probabilities are reported
         as the fit left them. `q`, by class, and `memory` are where the fit ended.
         """
-
-
-@dataclass(frozen=True, eq=False)
-class Independent:
-    """Rows alone; `own` ones have log scores of their own beside responses and class prior.
-
-    Those are known tasks where classes have subtypes (all states of other classes are impossible),
-    tasks some of whose responses are gone, and tasks with a prior of their own: `with_log_prior`.
-    """
-
-    shares: ClassPrior
-    own: OwnRows | None = None
-
-    @property
-    def prior(self) -> Parameters:
-        return (self.shares.prior,)
-
-    @property
-    def exact(self) -> bool:
-        return True
-
-    def log_prior(self, parameters: Parameters) -> Floats:
-        return self.shares.expected_log(parameters[0])
-
-    def log_evidence(self, parameters: Parameters) -> float:
-        return self.shares.log_evidence(parameters[0])
-
-    def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
-        found = softmax(score)
-        return Inferred(found, value=entropy(found))
-
-    def tally(self, q: Floats) -> Parameters:
-        return ()
-
-    def value(self, q: Floats) -> float | None:
-        return entropy(q)
-
-    def conclude(
-        self, parameters: Parameters, score: Floats | None, scale: Floats, q: Floats, memory: Any
-    ) -> Inferred:
         return Inferred(q if score is None else softmax(score), memory=memory)
+
+
+Tasks = Independent  # any task model is one that says what it changes
 
 
 def with_log_prior(problem: Problem, log_prior: Floats) -> Problem:

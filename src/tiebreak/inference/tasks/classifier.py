@@ -29,7 +29,7 @@ from tiebreak.inference.known import Known
 from tiebreak.inference.tasks import with_log_prior
 from tiebreak.inference.workers import ConfusionMatrices
 from tiebreak.kernels.arrays import softmax
-from tiebreak.kernels.layout import Floats, Mask, weights_or_ones
+from tiebreak.kernels.layout import Floats, Mask, Offsets, weights_or_ones
 
 if TYPE_CHECKING:
     from tiebreak.tables import Features
@@ -226,13 +226,11 @@ def learn(
     informed = n_given > 0.0
     informed[known.task] = True
     scale = Calibration(dependence).scale(n_given)
-    untrained = prior.untrained(features)
-    if _name_of_weights(untrained) is None:
-        note("classifier-unweighted", classifier=untrained)
+    trainer = Trainer(prior.untrained(features), values, crowd.classes)
     most = weight = 1.0
     for turn in range(prior.n_rounds):
         rng = np.random.default_rng([prior.random_state or 0, turn])
-        f = out_of_fold(untrained, values, target, informed, crowd.classes, prior.n_folds, rng)
+        f = trainer.out_of_fold(target, informed, prior.n_folds, rng)
         log_f = np.log(f)
         if turn == 0:  # votes alone, and no table of workers: nothing is circular
             most = best_weight(log_f[informed], np.log(np.maximum(votes[informed], TINY)), 1.0)
@@ -246,44 +244,82 @@ def learn(
             if step < 2:
                 weight = best_weight(log_f[informed], own[informed], most)
         target = known.clamp(softmax(np.log(np.maximum(q, 1e-300)), scale))
-    gain = measure_gain(log_prior[informed], own[informed], q[informed])
+    # How much better responses are predicted than by class shares: [eq:classifier-gain].
+    shares = np.log(np.maximum(q[informed].mean(axis=0), 1e-300))
+    each = np.logaddexp.reduce(log_prior[informed] + own[informed], axis=1)
+    each -= np.logaddexp.reduce(shares + own[informed], axis=1)
+    error = float(each.std()) / np.sqrt(len(each))
+    nats = float(each.mean())
+    gain = ClassifierGain(nats, nats / error if error > 0.0 else 0.0)
     if gain.standard_errors < LEAST_GAIN:
         note("classifier-dropped", **gain._asdict())
         return Learnt(0.0, gain, f, None, log_prior, q)
+    untrained = trainer.untrained
     name = GIVEN if isinstance(untrained, Given) else type(untrained).__name__
     about = (name, target[informed].mean(axis=0), features.columns, values.shape[1:])
     made = TaskClassifier(*about)
-    made.estimator = _train(untrained, values, target, np.flatnonzero(informed), crowd.classes)
+    made.estimator = trainer.train(target, np.flatnonzero(informed))
     if prior.classifier is None:
         made.linear = LinearClassifier.of(made.estimator)
     return Learnt(weight, gain, f, made, log_prior, q)
 
 
-def _train(untrained: Any, values: Any, target: Floats, rows: Any, classes: Ids) -> Any:
-    """Train on the likeliest class of each task, weighed by how sure it is; None: it is one."""
-    label = target[rows].argmax(axis=1)
-    if len(np.unique(label)) < 2:
-        return None
-    sure = np.maximum(target[rows].max(axis=1) - 1.0 / len(classes), MIXED)
-    made, name = untrained, _name_of_weights(untrained)
-    if not isinstance(untrained, Given):
-        from sklearn.base import clone
+class Trainer:
+    """A classifier to train on some tasks of a crowd, and to ask about others."""
 
-        made = clone(untrained)
-    weights = {name: sure / sure.mean()} if name else {}
-    try:
-        return made.fit(values[rows], np.array(list(classes))[label], **weights)
-    except ValueError as error:
-        raise OptionError("classifier-failed", reason=str(error).split("\n")[0]) from error
+    def __init__(self, untrained: Any, values: Any, classes: Ids) -> None:
+        self.untrained, self.values, self.classes = untrained, values, classes
+        last, self.weights = untrained, "sample_weight"  # the argument of fit
+        if hasattr(untrained, "steps"):  # a pipeline hands it to its last step
+            name, last = untrained.steps[-1]
+            self.weights = f"{name}__sample_weight"
+        self.is_weighted = "sample_weight" in inspect.signature(last.fit).parameters
+        if not self.is_weighted:
+            note("classifier-unweighted", classifier=untrained)
 
+    def train(self, target: Floats, rows: Offsets) -> Any:
+        """Train on the likeliest class of each task, weighed by how sure it is; None: it is one."""
+        label = target[rows].argmax(axis=1)
+        if len(np.unique(label)) < 2:
+            return None
+        sure = np.maximum(target[rows].max(axis=1) - 1.0 / len(self.classes), MIXED)
+        made = self.untrained
+        if not isinstance(made, Given):
+            from sklearn.base import clone
 
-def _name_of_weights(untrained: Any) -> str | None:
-    """Return the argument of fit for weights: a pipeline hands them to its last step."""
-    name, last = ("", untrained)
-    if hasattr(untrained, "steps"):
-        name, last = f"{untrained.steps[-1][0]}__", untrained.steps[-1][1]
-    has_weights = "sample_weight" in inspect.signature(last.fit).parameters
-    return f"{name}sample_weight" if has_weights else None
+            made = clone(made)
+        weights = {self.weights: sure / sure.mean()} if self.is_weighted else {}
+        try:
+            return made.fit(self.values[rows], np.array(list(self.classes))[label], **weights)
+        except ValueError as error:
+            raise OptionError("classifier-failed", reason=str(error).split("\n")[0]) from error
+
+    def out_of_fold(
+        self, target: Floats, informed: Mask, n_folds: int, rng: np.random.Generator
+    ) -> Floats:
+        """Return f of each task by a classifier that was trained without it.
+
+        Tasks that nothing is known of have the mean of all classifiers.
+        """
+        at = np.flatnonzero(informed)
+        n_each = np.bincount(target[at].argmax(axis=1), minlength=len(self.classes))
+        if n_each[n_each > 0].min() < n_folds:
+            n_folds = 2
+            if (n_each == 1).any():
+                rare = [self.classes[int(k)] for k in np.flatnonzero(n_each == 1)]
+                note("classifier-rare-classes", classes=rare)
+        fold = np.full(len(target), MISSING)
+        fold[rng.permutation(at)] = np.arange(len(at)) % n_folds
+        f = np.zeros(target.shape)
+        for own in range(n_folds):
+            rows = at[fold[at] != own]
+            share = target[rows].mean(axis=0)
+            made = self.train(target, rows)
+            for chosen, part in ((fold == own, 1.0), (fold == MISSING, 1.0 / n_folds)):
+                if chosen.any():
+                    some = self.values[chosen]
+                    f[chosen] += part * _probabilities(made, some, self.classes, share)
+        return f
 
 
 def _probabilities(made: Any, values: Any, classes: Ids, share: Floats) -> Floats:
@@ -297,39 +333,6 @@ def _probabilities(made: Any, values: Any, classes: Ids, share: Floats) -> Float
         f[:] = 0.0
         f[:, seen] = made.predict_proba(values)
     return np.asarray((1.0 - MIXED) * f + MIXED * np.maximum(share, TINY))
-
-
-def out_of_fold(
-    untrained: Any,
-    values: Any,
-    target: Floats,
-    informed: Mask,
-    classes: Ids,
-    n_folds: int,
-    rng: np.random.Generator,
-) -> Floats:
-    """Return f of each task by a classifier that was trained without it.
-
-    Tasks that nothing is known of have the mean of all classifiers.
-    """
-    at = np.flatnonzero(informed)
-    n_each = np.bincount(target[at].argmax(axis=1), minlength=len(classes))
-    if n_each[n_each > 0].min() < n_folds:
-        n_folds = 2
-        if (n_each == 1).any():
-            rare = [classes[int(k)] for k in np.flatnonzero(n_each == 1)]
-            note("classifier-rare-classes", classes=rare)
-    fold = np.full(len(target), MISSING)
-    fold[rng.permutation(at)] = np.arange(len(at)) % n_folds
-    f = np.zeros(target.shape)
-    for own in range(n_folds):
-        rows = at[fold[at] != own]
-        share = target[rows].mean(axis=0)
-        made = _train(untrained, values, target, rows, classes)
-        for chosen, part in ((fold == own, 1.0), (fold == MISSING, 1.0 / n_folds)):
-            if chosen.any():
-                f[chosen] += part * _probabilities(made, values[chosen], classes, share)
-    return f
 
 
 def raised(log_f: Floats, weight: float) -> Floats:
@@ -369,12 +372,3 @@ def best_weight(log_f: Floats, evidence: Floats, most: float) -> float:
 
     found = float(minimize_scalar(loss, bounds=(0.0, most), method="bounded").x)
     return most if loss(most) <= loss(found) else found
-
-
-def measure_gain(log_prior: Floats, evidence: Floats, q: Floats) -> ClassifierGain:
-    """Return [eq:classifier-gain]: how much better responses are predicted than by class shares."""
-    shares = np.log(np.maximum(q.mean(axis=0), 1e-300))
-    each = np.logaddexp.reduce(log_prior + evidence, axis=1)
-    each = each - np.logaddexp.reduce(shares + evidence, axis=1)
-    error = float(each.std()) / np.sqrt(len(each))
-    return ClassifierGain(float(each.mean()), float(each.mean() / error) if error > 0.0 else 0.0)

@@ -198,7 +198,7 @@ def climb_strengths(
     """
 
     def ascent(strength: float, q: Floats) -> FitState:
-        tasks = replace(problem.tasks, strength=strength)  # type: ignore[type-var]
+        tasks = replace(problem.tasks, strength=strength)  # type: ignore[call-arg]
         return climb(problem._replace(tasks=tasks), FitState(q=q), stop)
 
     is_warm = options.schedule == "in-turn"

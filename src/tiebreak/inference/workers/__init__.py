@@ -66,7 +66,7 @@ def name_of(given: WorkerModel) -> str:
 
 def has_subtypes(given: WorkerModel) -> bool:
     """Say whether a model splits classes into subtypes."""
-    return getattr(named(given), "n_subtypes", 1) > 1
+    return named(given).n_subtypes > 1
 
 
 def crowd_model(given: WorkerModel, crowd: CrowdFacts) -> CrowdModel:

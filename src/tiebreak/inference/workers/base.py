@@ -10,13 +10,7 @@ import numpy as np
 from tiebreak.data import Responses
 from tiebreak.data.ids import Ids
 from tiebreak.inference import dirichlet
-from tiebreak.inference.dirichlet import (
-    FIXED,
-    ClassPrior,
-    ClassPriorOption,
-    ConfusionPrior,
-    Trust,
-)
+from tiebreak.inference.dirichlet import FIXED, ClassPrior, ClassPriorOption, ConfusionPrior, Trust
 from tiebreak.inference.workers import one_class
 from tiebreak.kernels.layout import ByTask, Codes, Floats, Mask, Offsets
 
@@ -86,11 +80,6 @@ class CrowdFacts:
             return self.answers.counts
         assert self.responses is not None  # either is given
         return self.responses.weigh_labels()
-
-    def shares_of_labels(self) -> Floats:
-        """Return the share of each label among all responses, by weight, (n_classes,)."""
-        by_label = self.counts_of_labels().sum(axis=0)
-        return np.asarray(by_label / (by_label.sum() or 1.0))
 
     def confusion_prior(self) -> Floats:
         """Return the prior of confusions, (n_workers or 1, answer, class), without trust."""
@@ -192,6 +181,9 @@ class Workers:
     registry: ClassVar[dict[str, type[Workers]]] = {}  # by class name: what model files may hold
     by_worker: ClassVar[tuple[str, ...]] = ("prior",)  # fields with a row a worker, or one for all
     starts_at_gold: ClassVar[bool] = False  # always: else where gold contradicts the crowd
+    heeds_rules: bool = False  # whether some rows stay at the prior in a crowd of rules
+    can_widen: bool = True  # whether the model can be told for more classes
+    n_subtypes: int = 1
 
     if TYPE_CHECKING:  # fields of most models, properties of some
 
@@ -250,8 +242,19 @@ class Workers:
         return int(self.prior.shape[2])
 
     def bind(self, crowd: CrowdFacts) -> CrowdModel:
-        """Return the model for a crowd, with what its tasks may be."""
-        return CrowdModel(ClassPrior(crowd.of_class), self.of(crowd))
+        """Return the model for a crowd, with what its tasks may be.
+
+        In a crowd of rules what nothing tells is kept at the prior.
+        """
+        workers, of_class = self.of(crowd), crowd.of_class
+        if self.n_subtypes > 1:
+            return CrowdModel(ClassPrior(of_class, n_subtypes=self.n_subtypes), workers)
+        fixed = crowd.rows_to_fix() if self.heeds_rules else None
+        if fixed is None:
+            return CrowdModel(ClassPrior(of_class), workers)
+        return CrowdModel(
+            ClassPrior(of_class, FIXED), FixedRows(workers, fixed, crowd.whole_prior())
+        )
 
     def select(self, at: Codes) -> Workers:
         """Return the model of the workers `at`, in this order; `NEW` is one never seen."""
@@ -269,10 +272,6 @@ class Workers:
     def cells(self, parameters: Floats) -> WorkerCells:
         """Return the parameters as Dirichlet counts."""
         return WorkerCells.of_confusions(np.broadcast_to(self.prior, parameters.shape))
-
-    def with_classes(self, crowd: CrowdFacts) -> CrowdModel | None:
-        """Return the model for the same workers and more classes; None: it cannot be told."""
-        return self.bind(crowd)
 
     def starts(self, rows: ByTask, copies: Floats | None = None) -> tuple[Floats, ...]:
         """Return where q may start beside the votes; the fit with the highest bound is kept."""
@@ -323,3 +322,46 @@ class Around(Workers):
 
     def confusion(self, parameters: Floats) -> Floats:
         return self.inner.confusion(parameters)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FixedRows(Around):
+    """A model of which some rows of confusion matrices are not learnt.
+
+    A fixed row is known: it is the mean of the prior that the user gave. Counts are kept for all
+    rows alike.
+    """
+
+    is_fixed: Mask  # (n_workers, n_states)
+    given: Floats  # (n_workers or 1, answer, state) the prior whose mean they are
+
+    can_widen = False
+
+    def log_table(self, parameters: Floats, n_threads: int = 1) -> Floats:
+        learnt = self.inner.log_table(parameters, n_threads).reshape(parameters.shape)
+        known = dirichlet.log_shares(FIXED, parameters, self.given, 1)
+        table = np.where(self.is_fixed[:, None, :], known, learnt)
+        return np.asarray(table.reshape(-1, self.n_states))
+
+    def log_evidence(self, parameters: Floats, n_threads: int = 1) -> float:
+        """Return log B(β) − log B(β₀) of rows that are learnt, Σ n log θ of those known."""
+        fixed = self.is_fixed[:, None, :]
+        added = np.where(fixed, parameters - self.prior, 0.0)
+        unlearnt = np.where(fixed, self.prior, parameters)  # such a row adds nothing to the sum
+        of_known = float((added * dirichlet.log_shares(FIXED, added, self.given, 1)).sum())
+        return self.inner.log_evidence(unlearnt, n_threads) + of_known
+
+    def confusion(self, parameters: Floats) -> Floats:
+        known = np.broadcast_to(dirichlet.mean(self.given, 1), parameters.shape).transpose(0, 2, 1)
+        return np.where(self.is_fixed[:, :, None], known, self.inner.confusion(parameters))
+
+    def cells(self, parameters: Floats) -> WorkerCells:
+        fixed = np.broadcast_to(self.is_fixed[:, None, :], parameters.shape)
+        return self.inner.cells(parameters)._replace(is_fixed=fixed.ravel())
+
+    def select(self, at: Codes) -> FixedRows:
+        """Return the model of some workers; a new one may say anything."""
+        fixed = np.concatenate([self.is_fixed, np.zeros((1, self.n_states), dtype=bool)])
+        is_shared = len(self.given) == 1
+        given = self.given if is_shared else np.concatenate([self.given, self.given[:1]])[at]
+        return FixedRows(self.inner.select(at), fixed[at], given)

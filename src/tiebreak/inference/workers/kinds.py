@@ -14,9 +14,7 @@ import numpy as np
 
 from tiebreak.errors import OptionError
 from tiebreak.inference import dirichlet
-from tiebreak.inference.dirichlet import ClassPrior
-from tiebreak.inference.workers.base import CrowdFacts, CrowdModel, WorkerCells, Workers, unset
-from tiebreak.inference.workers.confusion import of_rules_or_not
+from tiebreak.inference.workers.base import CrowdFacts, WorkerCells, Workers, unset
 from tiebreak.kernels.layout import Codes, Floats
 
 GOOD = (4.5, 0.5)  # times the given prior's right and wrong counts
@@ -42,7 +40,8 @@ class Kinds(Workers):
         given = crowd.confusion_prior()
         if len(given) > 1:
             raise OptionError("kinds-share-a-prior")
-        priors = three_kinds(given[0], crowd.shares_of_labels())
+        by_label = crowd.counts_of_labels().sum(axis=0)
+        priors = three_kinds(given[0], by_label / (by_label.sum() or 1.0))
         priors = np.repeat(priors, self.n_subtypes, axis=2)
         weight = np.full(len(priors), 1.0 / len(priors))
         trusted = crowd.trusted()
@@ -69,15 +68,10 @@ class Kinds(Workers):
             trusted = np.concatenate([trusted, np.zeros_like(trusted[:1])])[at]
         return replace(self, n_workers=len(at), trusted=trusted)
 
-    def bind(self, crowd: CrowdFacts) -> CrowdModel:
-        workers = self.of(crowd)
-        if not self.heeds_rules:
-            return CrowdModel(ClassPrior(crowd.of_class), workers)
-        return of_rules_or_not(crowd, workers, self.n_subtypes)
-
-    def with_classes(self, crowd: CrowdFacts) -> CrowdModel | None:
-        """Return the model for more classes; learnt communities say nothing of a new one."""
-        return self.bind(crowd) if self.heeds_rules else None
+    @property
+    def can_widen(self) -> bool:  # type: ignore[override]
+        """Whether the model can be told for more classes: learnt communities say nothing of one."""
+        return self.heeds_rules
 
     def collect(self, counts: Floats) -> Floats:
         """Return counts as (n_workers, answer, state)."""

@@ -48,6 +48,7 @@ class Channels(Workers):
     share: Floats | None = None  # (n_levels,) f, of each answer among all responses
 
     starts_at_gold = True
+    can_widen = False  # a scale has all its levels
 
     def of(self, crowd: CrowdFacts) -> Channels:
         n_levels = crowd.n_classes
@@ -89,10 +90,6 @@ class Channels(Workers):
         mean = np.where(total > 0.0, mean / np.maximum(total, 1e-300), share @ values)
         width = START_WIDTH * (values[-1] - values[0]) / (n_levels - 1)
         return (softmax(-0.5 * ((values - mean[:, None]) / width) ** 2),)
-
-    def with_classes(self, crowd: CrowdFacts) -> None:
-        """Say that a scale has all its levels."""
-        return
 
     def collect(self, counts: Floats) -> Floats:
         """Return counts as (n_workers, answer, level)."""
