@@ -34,7 +34,7 @@ START = {"p_judge": 1.0, "t_judge": 1.0, "v": 0.5}  # variances that are learnt
 FIXED = 1e4  # precision of the mean of g, which is 0: else sharpness and strengths trade places
 MOST_DENSE = 6000  # parameters that are not eliminated: their matrix takes 288 MB
 MOST_CELLS = 1 << 21  # of rows of C at a time
-MOST_MARKED = 1 << 26  # cells of C that are marked to find the used ones; more are sorted
+MOST_MARKED = 1 << 26  # cells of H that are marked to find the used ones; more are sorted
 MOST_STEPS = 200
 SMALL_STEP = 1e-6  # of the last step but one: steps get small quadratically
 SMALL_CHANGE = 1e-3  # of the log of a variance
@@ -125,7 +125,7 @@ class Davidson:
         self.held = {name: weight for name, weight in held.items() if name in self.at}
 
     def _place(self, columns: list[Column], size: dict[str, int], blocked: list[str]) -> None:
-        """Number all parameters, and find where products of two columns go in A, C and D."""
+        """Number all parameters, and find where products of two columns go in H."""
         self.at: dict[str, slice] = {}
         self.n_dense = m = 0
         for name in dict.fromkeys(each.family for each in columns):
@@ -141,33 +141,16 @@ class Davidson:
         self.columns = [
             each._replace(code=np.arange(n)[self.at[each.family]][each.code]) for each in columns
         ]
-        self.start = np.concatenate([[0], np.cumsum(self.size)])
-        self.cells = np.concatenate([[0], np.cumsum(self.size**2)])  # of D, block by block
-        block = np.repeat(np.arange(len(self.size)), self.size)
-        inside = np.arange(n - m) - self.start[block]
-        # Products of columns i and j, and the keys of the cells that they are added to.
-        self.of_a: list[tuple[int, int, slice, slice, Offsets]] = []
-        self.of_c: list[tuple[int, int]] = []
-        self.of_d: list[tuple[int, int, Offsets]] = []
-        across: list[Offsets] = []
-        for i, one in enumerate(self.columns):
-            for j, other in enumerate(self.columns):
-                ends = one.family in blocked, other.family in blocked
-                if ends == (True, True):
-                    x, y = one.code - m, other.code - m
-                    key = self.cells[block[x]] + inside[x] * self.size[block[x]] + inside[y]
-                    self.of_d.append((i, j, key))
-                elif ends == (True, False):
-                    self.of_c.append((i, j))
-                    across.append((one.code - m) * m + other.code)
-                elif ends == (False, False) and i <= j:
-                    at, to = self.at[one.family], self.at[other.family]
-                    key = (one.code - at.start) * (to.stop - to.start) + other.code - to.start
-                    self.of_a.append((i, j, at, to, key))
-        keys = np.concatenate(across) if across else np.empty(0, dtype=np.int64)
-        cells, self.in_c = _numbered(keys, (n - m) * m)
-        starts = np.searchsorted(cells, np.arange(n - m + 1) * m)
-        self.c = sparse.csr_array((np.zeros(len(cells)), cells % max(m, 1), starts), (n - m, m))
+        # H is U + Uᵀ: products of columns are added to the cells of U, which are found here, once.
+        codes = [each.code for each in self.columns]
+        self.products = [(a, b) for a in range(len(codes)) for b in range(a, len(codes))]
+        keys = [
+            np.minimum(codes[a], codes[b]) * n + np.maximum(codes[a], codes[b])
+            for a, b in self.products
+        ]
+        cells, self.cell = _numbered(np.concatenate(keys), n * n)
+        starts = np.searchsorted(cells, np.arange(n + 1) * n)
+        self.upper = sparse.csr_array((np.zeros(len(cells)), cells % n, starts), (n, n))
 
     def look(self, x: Floats) -> ModelAt:
         """Return probabilities of verdicts, and the penalised log likelihood."""
@@ -207,32 +190,22 @@ class Davidson:
                 if each.family in "svg":
                     value[k] = here.sharp * (here.delta if each.family == "g" else value[k])
 
-        def product(i: int, j: int) -> Floats:
-            kinds = self.columns[i].is_of_tie, self.columns[j].is_of_tie
-            return np.asarray(weight[kinds[0]][kinds[1]] * value[i] * value[j])
-
-        n, m = len(here.x), self.n_dense
         gradient = -self.precision * here.x
         for each, times in zip(self.columns, value, strict=True):
-            gradient += np.bincount(each.code, times * slope[each.is_of_tie], n)
-        dense = np.diag(self.precision[:m])
-        for i, j, at, to, key in self.of_a:
-            shape = at.stop - at.start, to.stop - to.start
-            block = np.bincount(key, product(i, j), shape[0] * shape[1]).reshape(shape)
-            dense[at, to] += block
-            if i != j:
-                dense[to, at] += block.T
+            gradient += np.bincount(each.code, times * slope[each.is_of_tie], len(here.x))
+        kind = [int(each.is_of_tie) for each in self.columns]
+        parts = [
+            weight[kind[a]][kind[b]] * value[a] * value[b] * (0.5 if a == b else 1.0)
+            for a, b in self.products
+        ]
+        upper, m = self.upper.copy(), self.n_dense
+        upper.data = np.bincount(self.cell, np.concatenate(parts), len(upper.data))
+        curvature = (upper + upper.T).tocsr()
+        dense = curvature[:m, :m].toarray() + np.diag(self.precision[:m])
         for name, held in self.held.items():
             gradient[self.at[name]] -= held * here.x[self.at[name]].sum()
             dense[self.at[name], self.at[name]] += held
-        if not len(self.size):
-            return gradient, Curvature(dense, self.c, np.empty(0), self)
-        c = self.c.copy()
-        c.data = np.bincount(self.in_c, np.concatenate([product(*each) for each in self.of_c]))
-        d = np.zeros(int(self.cells[-1]))
-        for i, j, key in self.of_d:
-            d += np.bincount(key, product(i, j), len(d))
-        return gradient, Curvature(dense, c, d, self)
+        return gradient, Curvature(dense, curvature[m:], self.precision[m:], self.size)
 
     def maximise(self) -> Fit:
         """Climb by Newton's steps, and learn variances of effects: [eq:pair-variances]."""
@@ -325,20 +298,22 @@ class ModelAt(NamedTuple):
 class Curvature:
     """H = [[A, Cᵀ], [C, D]], where D is one block a prompt, or a judge; `inverse` is that of S."""
 
-    def __init__(self, dense: Floats, c: Any, d: Floats, model: Davidson) -> None:
+    def __init__(self, dense: Floats, rows: Any, precision: Floats, size: Offsets) -> None:
         m = self.m = len(dense)
-        self.rows, precision, size = c, model.precision[m:], model.size
+        self.rows = rows[:, :m]
         # Blocks of one size are solved together, as many as memory has room for.
+        start = np.concatenate([[0], np.cumsum(size)])
         edges = [*np.unique(size, return_index=True)[1].tolist(), len(size)]
         self.blocks: list[tuple[slice, Floats]] = []  # parameters, and D⁻¹ of their blocks
         for begin, end in pairwise(edges):
             k = int(size[begin])
             for low in range(begin, end, step := max(1, MOST_CELLS // (k * m))):
-                high = min(low + step, end)
-                at = slice(int(model.start[low]), int(model.start[high]))
-                block = d[model.cells[low] : model.cells[high]].reshape(-1, k, k).copy()
-                block[:, range(k), range(k)] += precision[at].reshape(-1, k)
-                self.blocks.append((at, np.asarray(np.linalg.inv(block), dtype=np.float64)))
+                at = slice(int(start[low]), int(start[min(low + step, end)]))
+                part = rows[at, slice(m + at.start, m + at.stop)].tocoo()
+                d = np.zeros(((at.stop - at.start) // k, k, k))
+                d[part.row // k, part.row % k, part.col % k] = part.data
+                d[:, range(k), range(k)] += precision[at].reshape(-1, k)
+                self.blocks.append((at, np.asarray(np.linalg.inv(d), dtype=np.float64)))
         self.log_det = -sum(float(np.linalg.slogdet(each)[1].sum()) for _, each in self.blocks)
         schur = dense.copy()
         for at, inverse in self.blocks:
