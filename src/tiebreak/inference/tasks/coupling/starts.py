@@ -80,30 +80,22 @@ def best_mode(
     apart bounds must be to decide. Where links make no group of three or more, and gold does not
     contradict the crowd, there is one start, as plain VB ended.
     """
-    tasks = linked.tasks
-    assert isinstance(tasks, Linked)  # a problem with links, after a fit
     classes = plain.by_class(start.q)
-    sure = sureness(classes)
-    groups = linked_groups(tasks.implied, sure, tasks.known)
+    tasks = linked_tasks(linked)
+    groups = linked_groups(tasks.implied, sureness(classes), tasks.known)
     gold = tasks.implied.gold
     against = gold is not None and (
         plain.workers.starts_at_gold or Known.of(gold).contradicts(classes)
     )
-    from_plain = start_at(linked, start)
     if not groups.needs_starts and not against:
-        return climb(linked, from_plain, stopping), ()
-    trial = _at_most(TRIAL_SWEEPS, stopping._replace(tol=max(TRIAL_TOL, stopping.tol)))
-    search = _Search(plain, groups, climb(linked, from_plain, trial))
+        return climb(linked, start_at(linked, start), stopping), ()
+    search = _Search(plain, linked, start, groups, stopping)
     if against:
         of_known = tasks.known.parameters(plain, start.q)
-        search.consider(climb(linked, _at(linked, start, of_known), trial))
+        search.climb_from(_at(tasks, start, of_known))
     if groups.needs_starts:
-        q = _with_classes(plain, start.q, at_surest(classes, groups, sure))
-        search.consider(climb(linked, _again_at(linked, q, start), trial))
-        search.consider(_sure_first(plain, linked, options, start, sure, trial))
-        _swap_while_higher(search, linked, classes, _at_most(SWAP_SWEEPS, trial))
-    best = search.best
-    last = climb(linked, best._replace(memory=None), stopping)
+        search.try_more(options)
+    last = climb(linked, search.best._replace(memory=None), stopping)
     return last, search.uncertain(last, dependence)
 
 
@@ -112,25 +104,21 @@ def start_at(linked: Problem, state: FitState) -> FitState:
 
     Known rows change what q implies; error rates of links go on where they were learnt.
     """
-    tasks = linked.tasks
-    assert isinstance(tasks, Linked)
+    tasks = linked_tasks(linked)
     if not state.parameters or len(tasks.known.task):
         return _again_at(linked, state.q, state)
-    return _at(linked, state, state.parameters)
+    return _at(tasks, state, state.parameters)
 
 
-def _at(linked: Problem, state: FitState, parameters: Parameters) -> FitState:
-    tasks = linked.tasks
-    assert isinstance(tasks, Linked)
+def _at(tasks: Linked, state: FitState, parameters: Parameters) -> FitState:
     alpha, *rates, beta = parameters
-    q = tasks.known.clamp(state.q, linked.n_classes)
+    q = tasks.known.clamp(state.q, tasks.n_classes)
     return FitState(q, (alpha, *(rates or tasks.prior[1:]), beta), remote=state.remote)
 
 
 def _again_at(linked: Problem, q: Floats, state: FitState) -> FitState:
     """Return a start at q, which says what parameters are; error rates stay as they are."""
-    tasks = linked.tasks
-    assert isinstance(tasks, Linked)
+    tasks = linked_tasks(linked)
     q = tasks.known.clamp(q, linked.n_classes)
     if tasks.errors is None or len(state.parameters) < 3:
         return FitState(q=q, remote=state.remote)
@@ -138,8 +126,10 @@ def _again_at(linked: Problem, q: Floats, state: FitState) -> FitState:
     return FitState(q, (alpha, state.parameters[1], beta), remote=state.remote)
 
 
-def _at_most(n_sweeps: int, stopping: Stopping) -> Stopping:
-    return stopping._replace(max_iter=min(n_sweeps, stopping.max_iter))
+def linked_tasks(linked: Problem) -> Linked:
+    """Return the tasks of a problem that `with_links` has made."""
+    assert isinstance(linked.tasks, Linked)
+    return linked.tasks
 
 
 class _Search:
@@ -148,17 +138,60 @@ class _Search:
     No more is kept of those: q of each would be as much memory as the fit.
     """
 
-    def __init__(self, plain: Problem, groups: LinkedGroups, first: FitState) -> None:
-        self.plain = plain
-        self.groups = groups
-        self.best = first
-        self._tried = [(first.bounds[-1], self._labels(first))]
+    def __init__(
+        self,
+        plain: Problem,
+        linked: Problem,
+        start: FitState,
+        groups: LinkedGroups,
+        stopping: Stopping,
+    ) -> None:
+        self.plain, self.linked, self.start, self.groups = plain, linked, start, groups
+        self.trial = stopping._replace(tol=max(TRIAL_TOL, stopping.tol))
+        self.best = climb(linked, start_at(linked, start), self._at_most(TRIAL_SWEEPS))
+        self._tried = [(self.best.bounds[-1], self._labels(self.best))]
 
-    def consider(self, end: FitState) -> bool:
-        """Note an end; take it where its bound is higher, and say so. Where equal the first is."""
+    def climb_from(self, start: FitState, n_sweeps: int = TRIAL_SWEEPS) -> bool:
+        """Climb, and take the end where its bound is higher; say so. Where equal, the first is."""
+        end = climb(self.linked, start, self._at_most(n_sweeps))
         self._tried.append((end.bounds[-1], self._labels(end)))
         former, self.best = self.best, best_of((self.best, end))
         return self.best is not former
+
+    def try_more(self, options: ExactLinkOptions) -> None:
+        """Climb from where groups are as their surest tasks, links added surest first, swaps."""
+        start, classes = self.start, self.plain.by_class(self.start.q)
+        sure = sureness(classes)
+        q = self._with_classes(start.q, at_surest(classes, self.groups, sure))
+        self.climb_from(_again_at(self.linked, q, start))
+        self.climb_from(start_at(self.linked, self._surest_links_first(options, sure)))
+        tried: set[tuple[int, int]] = set()
+        for _ in range(SWAP_ROUNDS):  # exchange two classes in large groups
+            best = self.best
+            of_best = self.plain.by_class(best.q)
+            for pair in doubtful_pairs(of_best, classes, self.groups):
+                if pair in tried:
+                    continue
+                tried.add(pair)
+                q = self._with_classes(best.q, swapped(of_best, self.groups, *pair))
+                if self.climb_from(_again_at(self.linked, q, best), SWAP_SWEEPS):
+                    tried = {pair}
+                    break
+            else:
+                return
+
+    def _surest_links_first(self, options: ExactLinkOptions, sure: Floats) -> FitState:
+        """Add links part by part, those between the surest tasks first; each part starts warm."""
+        tasks = linked_tasks(self.linked)
+        n_sources = None if tasks.errors is None else tasks.errors.prior.shape[2]
+        end = self.start
+        for links in in_parts(tasks.implied.given, sure):
+            firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
+            implied = imply(links, tasks.n_classes, firm=firm, gold=tasks.implied.gold)
+            part = with_links(self.plain, implied, options, tasks.known.weight, n_sources)
+            end = climb(part, start_at(part, end), self._at_most(PART_SWEEPS))
+            del part  # before the next one is set up
+        return end
 
     def uncertain(self, last: FitState, dependence: float) -> tuple[Codes, ...]:
         """Return the tasks of each large group that an end nearly as likely calls otherwise.
@@ -183,60 +216,19 @@ class _Search:
         label: Codes = self.plain.by_class(end.q).argmax(axis=1)
         return label[self.groups.task].astype(np.int32)
 
+    def _at_most(self, n_sweeps: int) -> Stopping:
+        return self.trial._replace(max_iter=min(n_sweeps, self.trial.max_iter))
 
-def _sure_first(
-    plain: Problem,
-    linked: Problem,
-    options: ExactLinkOptions,
-    start: FitState,
-    sure: Floats,
-    trial: Stopping,
-) -> FitState:
-    """Add links part by part, those between the surest tasks first; each part starts warm."""
-    tasks = linked.tasks
-    assert isinstance(tasks, Linked)
-    n_sources = None if tasks.errors is None else tasks.errors.prior.shape[2]
-    end = start
-    for links in in_parts(tasks.implied.given, sure):
-        firm = np.zeros(links.n_links, dtype=bool) if options.is_soft else links.is_hard
-        implied = imply(links, plain.n_classes, firm=firm, gold=tasks.implied.gold)
-        part = with_links(plain, implied, options, tasks.known.weight, n_sources)
-        end = climb(part, start_at(part, end), _at_most(PART_SWEEPS, trial))
-        del part  # before the next one is set up
-    return climb(linked, start_at(linked, end), trial)
-
-
-def _swap_while_higher(
-    search: _Search, linked: Problem, plain_q: Floats, stopping: Stopping
-) -> None:
-    """Exchange two classes in large groups while that raises the bound."""
-    plain = search.plain
-    groups = search.groups
-    tried: set[tuple[int, int]] = set()
-    for _ in range(SWAP_ROUNDS):
-        best = search.best
-        classes = plain.by_class(best.q)
-        for pair in doubtful_pairs(classes, plain_q, groups):
-            if pair in tried:
-                continue
-            tried.add(pair)
-            q = _with_classes(plain, best.q, swapped(classes, groups, *pair))
-            if search.consider(climb(linked, _again_at(linked, q, best), stopping)):
-                tried = {pair}
-                break
-        else:
-            return
-
-
-def _with_classes(problem: Problem, q: Floats, of_class: Floats) -> Floats:
-    """Return q with these class probabilities; subtypes keep their shares of each class."""
-    if problem.n_states == problem.n_classes:
-        return of_class
-    by_class = q.reshape(len(q), problem.n_classes, -1)
-    total = by_class.sum(axis=2, keepdims=True)
-    even = np.full_like(by_class, 1.0 / by_class.shape[2])
-    share = np.divide(by_class, total, out=even, where=total > 0.0)
-    return np.asarray((of_class[:, :, None] * share).reshape(q.shape))
+    def _with_classes(self, q: Floats, of_class: Floats) -> Floats:
+        """Return q with these class probabilities; subtypes keep their shares of each class."""
+        n_classes = self.plain.n_classes
+        if self.plain.n_states == n_classes:
+            return of_class
+        by_class = q.reshape(len(q), n_classes, -1)
+        total = by_class.sum(axis=2, keepdims=True)
+        even = np.full_like(by_class, 1.0 / by_class.shape[2])
+        share = np.divide(by_class, total, out=even, where=total > 0.0)
+        return np.asarray((of_class[:, :, None] * share).reshape(q.shape))
 
 
 def sureness(q: Floats) -> Floats:
