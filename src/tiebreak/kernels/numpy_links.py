@@ -115,30 +115,25 @@ def _message(cavity: Floats, coupling: float) -> Floats:
 
 
 def _others(cavity: Floats) -> Floats:
-    """Return log Σ_{l≠k} exp(cavity_l) for each k."""
-    n_classes = len(cavity)
-    without = np.broadcast_to(cavity, (n_classes, n_classes))[~np.eye(n_classes, dtype=bool)]
-    return np.asarray(np.logaddexp.reduce(without.reshape(n_classes, -1), axis=1))
+    """Return log Σ_{l≠k} exp(cavity_l) for each k, along the last axis."""
+    itself = np.eye(cavity.shape[-1], dtype=bool)
+    return np.asarray(np.logaddexp.reduce(np.where(itself, -np.inf, cavity[..., None, :]), axis=-1))
 
 
 def agreement(scores: Floats, network: Network, coupling: Floats, messages: Floats) -> Floats:
     """Return for each edge the probability that its two ends agree: [eq:agreement]."""
-    agree = np.zeros(len(coupling))
     logs = _logs_of(messages)
     totals = scores.copy()
     owner = np.repeat(np.arange(network.n_nodes), np.diff(network.start))
     np.add.at(totals, owner, logs)
-    for e in range(len(owner)):
-        i = owner[e]
-        j = network.other[e]
-        if i > j:
-            continue
-        here = totals[i] - logs[e]
-        there = totals[j] - logs[network.mate[e]]
-        edge = network.edge[e]
-        same = coupling[edge] + np.logaddexp.reduce(here + there)
-        differ = np.logaddexp.reduce(here + _others(there))
-        agree[edge] = np.exp(same - np.logaddexp(same, differ))
+    slot = np.flatnonzero(owner < network.other)  # each edge once
+    edge = network.edge[slot]
+    here = totals[owner[slot]] - logs[slot]
+    there = totals[network.other[slot]] - logs[network.mate[slot]]
+    same = coupling[edge] + np.logaddexp.reduce(here + there, axis=1)
+    differ = np.logaddexp.reduce(here + _others(there), axis=1)
+    agree = np.zeros(len(coupling))
+    agree[edge] = np.exp(same - np.logaddexp(same, differ))
     return agree
 
 
@@ -165,12 +160,8 @@ def decode_forest(
 
 def _best_message(total: Floats, coupling: float) -> Floats:
     """Return max_l (total_l + θ 1(k = l)) for each k."""
-    message = total + coupling
-    for k in range(len(total)):
-        others = np.delete(total, k)
-        if len(others):
-            message[k] = max(message[k], others.max())
-    return np.asarray(message)
+    itself = np.eye(len(total), dtype=bool)
+    return np.asarray(np.where(itself, total + coupling, total).max(axis=1))
 
 
 def decode_greedily(
