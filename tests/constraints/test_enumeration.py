@@ -14,6 +14,7 @@ from tiebreak.errors import ConstraintError
 from tiebreak.inference import Inputs, read_and_check_inputs
 from tiebreak.inference.door import rules_of
 from tiebreak.inference.tasks.coupling.constrain import constrain
+from tiebreak.links import factors
 
 pytestmark = pytest.mark.filterwarnings("ignore:The responses speak against")
 N_QUICK = 60
@@ -116,6 +117,12 @@ def check_conflict(case: Case, error: ConstraintError) -> None:
 def test_small_crowds_are_as_enumeration_says() -> None:
     feasible = [agrees(seed) for seed in range(N_QUICK)]
     assert 0 < sum(feasible) < len(feasible)  # both kinds were met
+
+
+def test_compiled_elimination_is_as_enumeration_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factors, "COMPILED", 0)
+    for seed in range(20):
+        agrees(seed)
 
 
 @pytest.mark.long
