@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         for t, tag in enumerate(tags.split())
     ]
     tb.Responses.from_rows(rows).write(folder / "responses.csv")
-    given = ("responses.csv", "--sequences", "tokens.csv", "--session", "answers.db")
+    given = ("responses.csv", "--set", "sequences=tokens.csv", "--session", "answers.db")
     with serving(folder, *given) as running:
         yield running
 

@@ -34,7 +34,6 @@ def ask(
     session: Annotated[Text, file("Keep answers in this file; made if not there.")] = None,
     links: options.Links = None,
     gold: options.Gold = None,
-    sequences: options.Sequences = None,
     texts: options.Texts = None,
     kinds: Annotated[
         Text, option("A,B,…", "What may be asked: same, label, is, vote, which.")
@@ -57,10 +56,11 @@ def ask(
     left, right and gain (how many labels the answer should correct); with --kinds also kind, task,
     class, worker, cost and worth (gain for one unit of cost). --set reaches the options of
     tb.ask.Desk: budget, target, wording, costs, strategy, link_error and others; --set groups=FILE,
-    rule="at most one 1" and constraints=FILE say what labels must keep, as for fuse.
+    rule="at most one 1" and constraints=FILE say what labels must keep, as for fuse. Spans of texts
+    are asked about one by one: those of an export, or of --set sequences=FILE.
     """
-    files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
-    files |= dict.fromkeys(options.OF_RULES)  # by --set
+    files = {"links": links, "gold": gold, "texts": texts}
+    files |= dict.fromkeys((*options.OF_RULES, "sequences"))  # by --set
     inputs = CommandInputs(responses, columns, given, **files)
     if n_listed is not None:
         inputs.files["among"] = inputs.take("among").get("among")
@@ -248,7 +248,6 @@ def serve(
     session: Annotated[str, file("Keep answers in this file; made if not there.")],
     links: options.Links = None,
     gold: options.Gold = None,
-    sequences: options.Sequences = None,
     texts: Annotated[Text, file("Table of task and text, markdown, image or audio.")] = None,
     media: Annotated[Text, option("DIR", "Folder of the images and sounds.")] = None,
     guidelines: Annotated[Text, file("Guidelines for the people who answer, in Markdown.")] = None,
@@ -279,8 +278,8 @@ def serve(
     Only this machine can reach it unless you say otherwise; the printed address lets a lead in.
     --set reaches the options of tb.ask.Desk: budget, target, wording, costs, link_error and others.
     """
-    files = {"links": links, "gold": gold, "sequences": sequences, "texts": texts}
-    files |= dict.fromkeys(options.OF_RULES)  # by --set
+    files = {"links": links, "gold": gold, "texts": texts}
+    files |= dict.fromkeys((*options.OF_RULES, "sequences"))  # by --set
     inputs = CommandInputs(responses, columns, given, **files)
     settings = desk_options(inputs, kinds, "A server reads its files by name")
     inputs.check(also=(session, guidelines, settings.get("class_texts")))

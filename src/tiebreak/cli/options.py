@@ -245,6 +245,8 @@ class CommandInputs(OptionValues):
             self.left["scale"] = scale
         if files.keys() >= {*OF_RULES}:
             files |= self.take(*(name for name in OF_RULES if files[name] is None))
+        if "sequences" in files and files["sequences"] is None:
+            files |= self.take("sequences")
         self.reading = self.take(*names, "sampling")
         self.scale: str | None = self.reading.get("scale")
         self.of_reading = tuple(self.known)
