@@ -130,10 +130,8 @@ class Builder:
         parts, self._parts = self._parts, []  # arranging uses them up: nobody else may hold them
         keep_last = self._repeats == "last"
         n_codes = (len(task_names), len(workers))
-        made, rows = arrange(
-            parts, *n_codes, new_label, keep_last=keep_last, tell_rows=bool(extras)
-        )
-        extras = {role: each[rows] for role, each in extras.items()}
+        made = arrange(parts, *n_codes, new_label, keep_last=keep_last, tell_rows=bool(extras))
+        extras = {role: each[made.rows] for role, each in extras.items()}
         responses = Responses(
             made.start,
             made.code,

@@ -97,13 +97,12 @@ class Responses:
         check_lengths([*map(len, rows)])
         same = np.arange(len(classes), dtype=np.int32)
         n_codes = (len(tasks), len(workers))
-        if weight is not None:
-            given = np.asarray(weight, dtype=np.float64)
+        given = None if weight is None else np.asarray(weight, dtype=np.float64)
+        if given is not None:
             check_length(given, len(rows.task))
-            made, order = arrange([rows], *n_codes, same, tell_rows=True)
-            return cls(made.start, made.code, tasks, workers, classes, weight=given[order])
-        made, _ = arrange([rows], *n_codes, same)
-        return cls(made.start, made.code, tasks, workers, classes)
+        made = arrange([rows], *n_codes, same, tell_rows=given is not None)
+        sorted_weight = None if given is None else given[made.rows]
+        return cls(made.start, made.code, tasks, workers, classes, weight=sorted_weight)
 
     @classmethod
     @checks(
@@ -366,29 +365,18 @@ def arrange(
     *,
     keep_last: bool = False,
     tell_rows: bool = False,
-) -> tuple[Arranged, Offsets | slice]:
+) -> Arranged:
     """Sort responses by task, compiled where there are many: `parts` is then used up.
 
     `tell_rows`: return also which rows they are, so that what goes with them can follow.
     """
     is_wide = n_workers * len(new_label) >= INT32_END
-    if not tell_rows:
-        if is_wide or not repays_compiled_intake(sum(len(part.task) for part in parts)):
-            return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last), slice(None)
-        from tiebreak.kernels.ingest import sort_by_task
+    is_small = not repays_compiled_intake(sum(len(part.task) for part in parts))
+    if tell_rows or is_wide or is_small:
+        return reference.arrange(parts, n_tasks, new_label, keep_last=keep_last)
+    from tiebreak.kernels.ingest import sort_by_task
 
-        return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last), slice(None)
-    task, worker, label = (np.concatenate(column) for column in zip(*parts, strict=True))
-    code = worker.astype(np.int64) * len(new_label) + new_label[label]
-    rows = np.lexsort((worker if keep_last else code, task))  # stable: the last row is last
-    is_repeat = np.zeros(len(rows), dtype=bool)
-    is_repeat[:-1] = (np.diff(task[rows]) == 0) & (np.diff(code[rows] // len(new_label)) == 0)
-    if keep_last:
-        rows = rows[~is_repeat]
-    start = np.zeros(n_tasks + 1, dtype=np.int64)
-    np.cumsum(np.bincount(task[rows], minlength=n_tasks), out=start[1:])
-    code = code[rows] if is_wide else code[rows].astype(np.int32)
-    return Arranged(start, code, int(np.count_nonzero(is_repeat))), rows
+    return sort_by_task.arrange(parts, n_tasks, new_label, keep_last=keep_last)
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

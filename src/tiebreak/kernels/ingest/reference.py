@@ -30,6 +30,7 @@ class Arranged(NamedTuple):
     start: Offsets  # (n_tasks + 1,)
     code: Codes  # (n_responses,); 64 bits wide where 32 do not suffice
     n_repeats: int
+    rows: Offsets | None = None  # which rows they are; None where it was not kept
 
 
 def arrange(
@@ -43,22 +44,24 @@ def arrange(
         (n_classes,), the final code of each label.
     """
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    by_worker = order_of_rows(columns[0], columns[1])  # stable: the last of equals is the last row
-    task, worker, label = (column[by_worker] for column in columns)
+    rows = order_of_rows(columns[0], columns[1])  # stable: the last of equals is the last row
+    task, worker, label = (column[rows] for column in columns)
     is_repeat = np.zeros(len(task), dtype=bool)
     is_repeat[:-1] = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
     code = worker.astype(np.int64) * len(new_label) + new_label[label]
     if keep_last:
         task = task[~is_repeat]
         code = code[~is_repeat]
+        rows = rows[~is_repeat]
     else:
-        code = code[order_of_rows(task, code)]
+        by_code = order_of_rows(task, code)
+        code = code[by_code]
+        rows = rows[by_code]
     start = np.zeros(n_tasks + 1, dtype=np.int64)
     np.cumsum(np.bincount(task, minlength=n_tasks), out=start[1:])
     is_wide = len(code) and int(code.max()) > np.iinfo(np.int32).max
-    return Arranged(
-        start, code.astype(np.int64 if is_wide else np.int32), int(np.count_nonzero(is_repeat))
-    )
+    code = code.astype(np.int64 if is_wide else np.int32)
+    return Arranged(start, code, int(np.count_nonzero(is_repeat)), rows)
 
 
 def order_of_rows(task: Codes, then: Numbers) -> Offsets:
