@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,9 @@ def test_the_command_lists_groups(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
     found = list(csv.DictReader(done.stdout.splitlines()))
     assert [row["members"] for row in found] == ["a | b | c", "d | e"]
+    done = tiebreak("ask", votes, "--list", 1, *said, "--to", "label-studio")
+    asked = [each["data"] for each in json.loads(done.stdout)]
+    assert [(each["task"], each["class"]) for each in asked] == [(task, "1") for task in "abc"]
     done = tiebreak("ask", votes, "--session", tmp_path / "s.db", *said, stdin="3q")
     assert done.exit_code == 0, done.stderr
     with session_of(tmp_path / "s.db") as session:

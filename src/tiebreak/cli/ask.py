@@ -159,6 +159,16 @@ def write_list(
         from tiebreak.tables.export import write_questions
 
         rows = found if isinstance(found, Offers) else [Offer("same", *row[:2]) for row in found]
+        # Tools ask about one task: of a group about each of its tasks.
+        rows = [
+            each
+            for row in rows
+            for each in (
+                [Offer("is", task, label=row.label) for task in row.members if task is not None]
+                if row.members
+                else [row]
+            )
+        ]
         classes = list(map(str, inputs.responses.classes))
         write_questions(out, rows, to, classes, inputs.texts or {})
         return

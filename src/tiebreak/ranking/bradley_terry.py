@@ -328,9 +328,9 @@ class BradleyTerry:
             "probability_best": float(ranking.probability_best[0]),
             "alike": [str(ranking.item[int(i)]) for i in np.flatnonzero(same_tier)],
             "alike_ranks": [
-                int(each)
-                for ends in (ranking.rank_low, ranking.rank_high)
-                for each in ends[same_tier]
+                int(end(each[same_tier]))
+                for end, each in ((np.min, ranking.rank_low), (np.max, ranking.rank_high))
+                if same_tier.any()
             ],
             "prefer_first": [str(each.worker) for each in self.judges_ if each.prefers_first],
         }
@@ -338,24 +338,18 @@ class BradleyTerry:
     def describe(self) -> list[str]:
         """Say what the fit found, in a few lines."""
         n = self.summary()
-        sizes = [
-            counted(n[f"{what}s"], what) for what in ("item", "judge", "prompt") if n[f"{what}s"]
-        ]
-        lines = [
-            ", ".join(
-                [f"{counted(n['verdicts'], 'verdict')} ({counted(n['ties'], 'tie')})", *sizes]
-            )
-        ]
-        place = (
-            [] if n["first_place"] is None else [f"first place: {n['first_place']:+.2f} (log odds)"]
-        )
-        differ = (("ties", n["spread_of_ties"]), ("place", n["spread_of_places"]))
-        said = [f"in {what} (sd {spread:.2f})" for what, spread in differ if spread is not None]
-        lines.append("; ".join(place + [f"judges differ {' and '.join(said)}"] * bool(said)))
-        if n["spread_on_prompts"] is not None:
+        sizes = [f"{counted(n['verdicts'], 'verdict')} ({counted(n['ties'], 'tie')})"]
+        sizes += [counted(n[f"{k}s"], k) for k in ("item", "judge", "prompt") if n[f"{k}s"]]
+        differ = {"ties": n["spread_of_ties"], "place": n["spread_of_places"]}
+        said = " and ".join(f"in {k} (sd {sd:.2f})" for k, sd in differ.items() if sd is not None)
+        place, on_prompts = n["first_place"], n["spread_on_prompts"]
+        habits = [] if place is None else [f"first place: {place:+.2f} (log odds)"]
+        habits += [f"judges differ {said}"] * bool(said)
+        lines = [", ".join(sizes), "; ".join(habits)]
+        if on_prompts is not None:
             lines.append(
-                f"items vary from prompt to prompt (sd {n['spread_on_prompts']:.2f}): intervals "
-                f"are {n['interval_ratio']:.1f} times those of independent votes"
+                f"items vary from prompt to prompt (sd {on_prompts:.2f}): intervals are "
+                f"{n['interval_ratio']:.1f} times those of independent votes"
             )
         lines += [f"{name}: {value:+.3g} for one more" for name, value in n["covariates"].items()]
         if n["prefer_first"]:
@@ -365,8 +359,9 @@ class BradleyTerry:
             sure = "" if n["probability_best"] >= SURE else "perhaps "
             best = f"{n['best']} is {sure}best (probability {n['probability_best']:.3f})"
             if n["alike"]:
-                ranks = f"ranks {min(n['alike_ranks'])} to {max(n['alike_ranks'])}"
-                best += f"; {first_few(n['alike'], 5)} are not told apart ({ranks})"
+                low, high = n["alike_ranks"]
+                alike = first_few(n["alike"], 5)
+                best += f"; {alike} are not told apart (ranks {low} to {high})"
             lines.append(best)
         return [line for line in lines if line]
 
