@@ -62,7 +62,7 @@ class Wording(string.Formatter):
 
         {names:list}   the first few, each as Python shows it      {n:count row}    1 row, 2 rows
         {value:short}  as Python shows it, cut where it is long    {n:verb have}    has, have
-        {meant:meant}  "Did you mean 'it'?", or nothing
+        {meant:meant}  "Did you mean 'it'?", or nothing        {n:size}         of bytes
 
     >>> Wording().format("{n:count row} {n:verb have} no {names:list 1}", n=2, names=["a", "b"])
     "2 rows have no 'a', …"
@@ -78,6 +78,8 @@ class Wording(string.Formatter):
             return counted(value, word)
         if kind == "verb":
             return agreeing(value, word)
+        if kind == "size":
+            return byte_size(value)
         if kind == "meant":
             return f" Did you mean {value!r}?" if value else ""
         return super().format_field(value, format_spec)

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tiebreak.errors import Message, register
-from tiebreak.wording import counted, first_few
+from tiebreak.wording import worded
 
-SHOWN = 3  # workers or labels in a note
 TYPES = {"str": "text", "int": "whole numbers", "float": "numbers", "bool": "true or false"}
-
-
-def _few(names: Sequence[object]) -> str:
-    return first_few([repr(name) for name in names[: SHOWN + 1]], SHOWN)
 
 
 def _event_type(name: str, value: object, kind: type) -> str:
@@ -22,26 +15,18 @@ def _event_type(name: str, value: object, kind: type) -> str:
 
 MESSAGES: dict[str, Message] = {
     # predict
-    "workers-unseen": lambda n, n_workers, names: (
-        f"{counted(n, 'worker')} of {n_workers:,} not seen by the model: {_few(names)}. "
-        "What they say counts as the prior has it."
-    ),
-    "labels-unknown": lambda n, names: (
-        f"{counted(n, 'response')} with labels that the model does not know left out: "
-        f"{_few(names)}. Update the model to make them classes."
-    ),
+    "workers-unseen": "{n:count worker} of {n_workers:,} not seen by the model: {names:list 3}. "
+    "What they say counts as the prior has it.",
+    "labels-unknown": "{n:count response} with labels that the model does not know left out: "
+    "{names:list 3}. Update the model to make them classes.",
     "predicted-one-by-one": "The model knows sequences, and these tasks are labelled one by one: "
     "labels need not follow each other as they can. Fit them with sequences=, or update the model.",
     "nothing-to-predict": "Nothing to label: give responses, or features of tasks.",
     # update
-    "given-before": lambda n: (
-        f"The same {counted(n, 'response')} were given to this model before, and are left out. "
-        "again=True counts them once more."
-    ),
-    "answered-anew": lambda n: (
-        f"{counted(n, 'response')} of the model said anew by the same worker on the same task; "
-        "the last one counts."
-    ),
+    "given-before": "The same {n:count response} were given to this model before, and are left "
+    "out. again=True counts them once more.",
+    "answered-anew": "{n:count response} of the model said anew by the same worker on the same "
+    "task; the last one counts.",
     "needs-responses": "{name} cannot go on from counts, nor forget: use VariationalBayes, or "
     "keep the responses.",
     "votes-not-counted": "Auto needs the responses: a vote cannot be told from counts. Keep the "
@@ -63,9 +48,7 @@ MESSAGES: dict[str, Message] = {
     "event-not-json": "This is not JSON: {reason}.",
     "event-no-object": 'An event is a JSON object, such as {{"seq": 1, "ask": "a"}}.',
     "event-seq": 'An event needs a whole number "seq", 0 or more; got {value!r}.',
-    "event-without": lambda name, names: (
-        f"An event of this kind needs {name!r}; it has {', '.join(names)}."
-    ),
+    "event-without": "An event of this kind needs {name!r}; it has {names:list}.",
     "event-id": "{name!r} must be text or a number; got {value!r}.",
     "event-type": _event_type,
     "event-link": '"link" must be must or cannot; got {value!r}.',
@@ -75,4 +58,4 @@ MESSAGES: dict[str, Message] = {
     "alone with model.labels_.write.",
     "cannot-keep": "{name} holds a {type}, which a model file cannot keep.",
 }
-register(MESSAGES)
+register(worded(MESSAGES))

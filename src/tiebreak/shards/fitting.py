@@ -281,7 +281,8 @@ def _require_memory(model: Estimator, crowd: JoinedCrowd, n_named: int, n_respon
     of_named = n_named * (NAMED_BYTES + NAMED_BYTES_A_STATE * n_states)
     of_named += NAMED_BYTES_A_RESPONSE * n_responses
     limit = memory_bytes()
-    if DRIVER_BYTES + TABLES_HELD * table + of_named > limit:
+    needed = DRIVER_BYTES + TABLES_HELD * table + of_named
+    if needed > limit:
         raise ResponseError(
             "shards-too-large",
             n_workers=n_workers,
@@ -291,6 +292,7 @@ def _require_memory(model: Estimator, crowd: JoinedCrowd, n_named: int, n_respon
             n_named=n_named,
             named=of_named,
             rest=DRIVER_BYTES,
+            needed=needed,
             limit=limit,
         )
 
