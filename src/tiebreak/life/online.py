@@ -64,6 +64,7 @@ SLACK = 1.25  # open tasks over their limit before the oldest settle, all at onc
 LAST = Stopping(1e-3, 1, accelerate=False)  # of all open tasks, before a model is made of them
 TINY = 1e-300
 NONE = -1
+NOTES = ("n_batches", "n_seen", "oldest", "restart_at")  # of a stream, which no model keeps
 
 
 class StreamCounts(NamedTuple):
@@ -199,8 +200,8 @@ class Stream:
         self.crowd_model: CrowdModel = model._crowd_model
         self.classes = {name: k for k, name in enumerate(model.classes_)}
         self.workers = {name: w for w, name in enumerate(model.workers_)}
-        self.n_batches = 0
-        self.n_seen = 0  # responses of this process
+        self._n_batches = 0
+        self._n_seen = 0  # responses of this process
         self._fresh = np.empty(0, dtype=np.int32)  # slots with responses that do not count yet
         self._oldest = 0  # the slot that is visited again next
         self._is_behind = False  # whether something came since `catch_up`
@@ -256,7 +257,7 @@ class Stream:
             self.tasks.state["q"][touched] = 0.0
             self.tasks.add(slots, workers, labels, len(self.classes))
             self._fresh = np.union1d(self._fresh, touched).astype(np.int32)
-        self.n_seen += len(slots)
+        self._n_seen += len(slots)
         return slots
 
     def know(self, task: Sequence[Hashable], label: Sequence[Hashable]) -> Codes:
@@ -407,12 +408,12 @@ class Stream:
         self, slots: Codes, stopping: Stopping = VISIT, *, revisit: bool = True
     ) -> list[Label]:
         """Fit the tasks that were touched, then some old ones; return labels that changed."""
-        self.n_batches += 1
+        self._n_batches += 1
         n_new = int(np.diff(self.tasks.rows.start)[self._fresh].sum())
         changed: list[Label] = []
         if len(slots):
             self._is_behind = True
-            self.tasks.state["touched"][slots] = self.n_batches
+            self.tasks.state["touched"][slots] = self._n_batches
             changed = self._report_changed(self.fit(slots, stopping))
         if revisit and self._restart_at <= len(self.tasks.rows.code) <= LARGEST_RESTART:
             changed += self.restart()
@@ -521,7 +522,7 @@ class Stream:
     @property
     def backend(self) -> Backend:
         """The kernels: compiled ones once so much has come that they repay it."""
-        return choose_backend(self.template.backend, self.n_seen)
+        return choose_backend(self.template.backend, self._n_seen)
 
     def count(self, slots: Codes) -> StreamCounts:
         """Return what open tasks add to the counts."""
@@ -617,22 +618,14 @@ class Stream:
     def notes(self) -> dict[str, Any]:
         """Return what is not in a model, for a stream that goes on elsewhere: plain numbers."""
         touched = [] if self.n_open is None else self.tasks.state["touched"].tolist()
-        return {
-            "n_batches": self.n_batches,
-            "n_seen": self.n_seen,
-            "oldest": self._oldest,
-            "restart_at": self._restart_at,
-            "touched": touched,
-        }
+        return {name: getattr(self, f"_{name}") for name in NOTES} | {"touched": touched}
 
     def restore(self, notes: Mapping[str, Any]) -> None:
-        self.n_batches = int(notes.get("n_batches", 0))
-        self.n_seen = int(notes.get("n_seen", 0))
-        self._oldest = int(notes.get("oldest", 0))
-        self._restart_at = float(notes.get("restart_at", self._restart_at))
+        for name in NOTES:
+            setattr(self, f"_{name}", notes.get(name, getattr(self, f"_{name}")))
         touched = notes.get("touched") or []
         if len(touched) <= len(self.tasks):  # an update since then puts new tasks at the end
-            self.tasks.state["touched"] = self.n_batches
+            self.tasks.state["touched"] = self._n_batches
             self.tasks.state["touched"][: len(touched)] = touched
 
     def to_model(self) -> VariationalBayes:

@@ -412,7 +412,7 @@ def _label_linked(
     shares = ClassPrior(alpha, FIXED) if is_committee else tasks.shares
     linked = calibration.scale_own(own, scores[own.at], scale[own.at], shares, alpha)
     q = softmax(scale[:, None] * scores)
-    parameters = (alpha, *tasks.prior[1:], knowledge.workers.table)
+    parameters = (alpha, knowledge.workers.table)
     concluded = tasks.conclude(parameters, linked, scale[own.at], q[own.at], None)
     q[own.at] = concluded.q
     q = tasks.known.clamp(q)
