@@ -116,20 +116,9 @@ def network(n_nodes: int, left: Codes, right: Codes) -> Network:
 def tree_spans(network: Network, n_forest: int) -> list[tuple[int, int]]:
     """Cut the visits without loops, 0 … n_forest − 1, between components."""
     n_spans = max(1, min(MAX_CHUNKS, n_forest // TREE_NODES_PER_CHUNK))
-    visits = np.arange(n_forest)
-    first_visits = np.append(visits[_earlier(network, n_forest) == visits], n_forest)
+    # Slots of a node are sorted by neighbour: the first of a tree has no earlier one.
+    begins = network.later[:n_forest] == network.start[:n_forest]
+    first_visits = np.append(np.flatnonzero(begins), n_forest)
     wanted = np.linspace(0, n_forest, n_spans + 1).astype(np.int64)
     cuts = first_visits[np.searchsorted(first_visits, wanted)].tolist()
     return [(low, high) for low, high in pairwise(cuts) if low < high]
-
-
-def _earlier(network: Network, n_forest: int) -> Offsets:
-    """Return the earlier neighbour of each visit without loops; a tree's first has itself.
-
-    The slots of a node are sorted by neighbour, so that the first one shows it.
-    """
-    start = network.start[: n_forest + 1]
-    earlier = np.arange(n_forest)
-    with_slots = np.flatnonzero(np.diff(start))
-    earlier[with_slots] = np.minimum(network.other[start[with_slots]], with_slots)
-    return earlier

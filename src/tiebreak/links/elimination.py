@@ -211,3 +211,6 @@ def lay_cliques(planned: Sequence[tuple[Shape, AnyCodes, AnyCodes]]) -> Cliques:
 
 def _starts(sizes: AnyCodes) -> Any:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+NO_CLIQUES = lay_cliques([])  # where no component has a loop

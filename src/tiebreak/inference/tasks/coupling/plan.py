@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.kernels.network import Cliques, Network, network
-from tiebreak.links.elimination import Factor, Shape, lay_cliques, shape_of
+from tiebreak.links.elimination import NO_CLIQUES, Factor, Shape, lay_cliques, shape_of
 from tiebreak.links.graph import (
     OPEN,
     Implications,
@@ -202,7 +202,9 @@ def plan(implied: Implications, soft: LinkCodes, n_classes: int) -> Plan:
         network(len(open_group), turn[low], turn[high]),
         turn[low],
         turn[high],
-        lay_cliques([(shape, turn[nodes], edges) for shape, nodes, edges in planned]),
+        lay_cliques([(shape, turn[nodes], edges) for shape, nodes, edges in planned])
+        if planned
+        else NO_CLIQUES,
         int(n_of_kind[FOREST]),
         int(n_of_kind[FOREST] + n_of_kind[SMALL]),
         report,
