@@ -147,8 +147,7 @@ class Auto(BayesEstimator):
         if inputs.scale is not None:
             to_end = SCALE
             names = tuple(SCALE if name == KINDS else name for name in names)
-        of_pairs = self._learn_strengths(inputs)
-        learnt = self._learn_classifier(inputs) or of_pairs
+        learnt = self._learn_prior(inputs)
         rows = rows_of(inputs, alone=learnt is not None)
         implied = rows.implied
         units = committee.join_must_linked(rows, n_classes)

@@ -29,13 +29,12 @@ from tiebreak.inference import (
     Rows,
     Stopping,
     Workers,
-    crowd_model,
     read_and_check_inputs,
     rows_of,
 )
 from tiebreak.inference.calibration import DEPENDENCE, Calibration
 from tiebreak.inference.dirichlet import ClassPriorOption, ConfusionPrior, Trust
-from tiebreak.inference.workers import PLAIN, SCALE, Channels, WorkerModel
+from tiebreak.inference.workers import PLAIN, SCALE, Channels, WorkerModel, named
 from tiebreak.inference.workers.turned import Turned
 from tiebreak.kernels.arrays import default_threads
 from tiebreak.kernels.contract import choose_backend
@@ -431,47 +430,44 @@ class BayesEstimator(Estimator):
             self.trust,
             None if remote is None else remote.answers,
         )
-        states, workers = crowd_model(worker_model, crowd)
+        states, workers = named(worker_model).bind(crowd)
         if pairs is not None:
             workers = Turned(workers, *pairs.seats(inputs.responses.workers))
         return problem_on(self, inputs, rows, Independent(states), workers)
 
-    def _learn_strengths(self, inputs: Inputs, weight: Floats | None = None) -> PairPrior | None:
-        """Learn a ranking of items by plain VB, where tasks are pairs of them."""
-        self.pairs_, self.strengths_, self.pair_prior_ = inputs.pairs, None, None
-        if inputs.pairs is None:
-            return None
-        from tiebreak.inference.tasks import ranked
+    def _learn_prior(
+        self, inputs: Inputs, weight: Floats | None = None
+    ) -> Learnt | PairPrior | None:
+        """Learn a class prior of each task by plain VB: from its features, or from pairs of items.
 
-        rows = rows_of(inputs, alone=True)
-        plain, known = self._plain_problem(PLAIN, rows, inputs), Known.of(rows.gold, weight)
-        learnt = ranked.learn(inputs.pairs, plain, known, inputs.responses.tasks)
-        self.strengths_, self.pair_prior_ = learnt.strengths, np.exp(learnt.log_prior)
-        return learnt
-
-    def _learn_classifier(self, inputs: Inputs, weight: Floats | None = None) -> Learnt | None:
-        """Learn what features say of classes, by plain VB; None: there are none, or it is dropped.
-
-        `weight` is how often known tasks count.
+        None: there are neither, or the classifier on features is dropped. `weight` is how often
+        known tasks count.
         """
         self.classifier_ = self.classifier_probabilities_ = None
         self.classifier_weight_ = self.classifier_gain_ = None
-        self._features = inputs.features
-        prior = self.task_model
-        if prior is None and inputs.features is None:
+        self.pairs_, self.strengths_, self.pair_prior_ = inputs.pairs, None, None
+        self._features = features = inputs.features
+        prior, pairs = self.task_model, inputs.pairs
+        if prior is None and features is None and pairs is None:
             return None
-        from tiebreak.inference.tasks.classifier import ClassifierPrior, learn
+        from tiebreak.inference.tasks import classifier, ranked
 
-        if not isinstance(prior, ClassifierPrior | None):
+        if not isinstance(prior, classifier.ClassifierPrior | None):
             raise OptionError("no-task-model", value=prior)
-        if inputs.features is None:
+        if prior is not None and features is None:
             raise OptionError("task-model-without-features")
-        if isinstance(self.link_options, MeanFieldOptions):
+        if features is not None and isinstance(self.link_options, MeanFieldOptions):
             raise OptionError("features-need-exact-links")
         rows = rows_of(inputs, alone=True)
         plain, known = self._plain_problem(PLAIN, rows, inputs), Known.of(rows.gold, weight)
-        given = inputs.features, plain, known, inputs.responses, self.dependence
-        learnt = learn(prior or ClassifierPrior(), *given)
+        crowd = inputs.responses
+        if features is None:
+            assert pairs is not None  # one of the two is
+            of_pairs = ranked.learn(pairs, plain, known, crowd.tasks)
+            self.strengths_, self.pair_prior_ = of_pairs.strengths, np.exp(of_pairs.log_prior)
+            return of_pairs
+        given = features, plain, known, crowd, self.dependence
+        learnt = classifier.learn(prior or classifier.ClassifierPrior(), *given)
         self.classifier_, self.classifier_probabilities_ = learnt.classifier, learnt.probabilities
         self.classifier_weight_, self.classifier_gain_ = learnt.weight, learnt.gain
         return learnt if learnt.weight else None

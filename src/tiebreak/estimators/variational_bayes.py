@@ -304,8 +304,7 @@ class VariationalBayes(BayesEstimator):
         crowd = inputs.responses
         plain: Parameters = ()
         weight = weight_of_gold(self.gold_weight, inputs)
-        of_pairs = self._learn_strengths(inputs, weight)
-        learnt = self._learn_classifier(inputs, weight) or of_pairs
+        learnt = self._learn_prior(inputs, weight)
         if start is not None and learnt is None:
             require_fitted(start)
             q = stages.q_of_model(start, crowd, self.worker_model_)
