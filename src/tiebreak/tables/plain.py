@@ -131,10 +131,9 @@ def open_source(source: Any, format: str | None = None, schema: Schema = RESPONS
 
 def open_content(content: Content, asked: str | None = None) -> Opened:
     """Open one file, of the plain format that is asked for, or that its content tells."""
-    if asked is None and bytes(content.data[:4]) == b"PK\x03\x04":
-        archive = _open_zip(content)
-        if archive is not None:
-            return archive
+    is_zip = asked is None and bytes(content.data[:4]) == b"PK\x03\x04"
+    if is_zip and (archive := _open_zip(content)) is not None:
+        return archive
     if asked == CONLL or (asked is None and is_conll(content.name)):
         return _open_conll(content)
     form = format_of(content, asked)
@@ -362,9 +361,10 @@ def _json_table(content: Content, first: Record) -> Table:
     if len(content.data) >= LARGE_JSON:
         keys = tuple(first)
         return Table(keys, partial(_json_pieces, content, keys), Source(name))
+    columns = None if content.is_list else _read_alike(content, first)
+    columns = columns or columns_of(list(json_records(content.data, name)))
     if content.is_list:
-        return arrays(columns_of(list(json_records(content.data, name))), numbered(name, "record"))
-    columns = _read_alike(content, first) or columns_of(list(json_records(content.data, name)))
+        return arrays(columns, numbered(name, "record"))
     return arrays(columns, Source(name, line_finder(content, line_of_record, n_header=0)))
 
 
@@ -565,13 +565,11 @@ def _open_zip(content: Content) -> Opened | None:
         for member in samples or people:
             yield from _member_records(content, archive, member)
 
-    def table() -> Table:
-        raise AssertionError(format_of(content, None))  # which refuses an archive
-
-    first = next(records(), None)
+    _, first = next(records(), (None, None))
     if first is None:
         raise NoRowsError("no-rows", table=content.name)
-    return Opened(content.name, table, "zip", tuple(first[1]), first[1], records)
+    refuse: Any = partial(format_of, content, None)  # an archive is no table
+    return Opened(content.name, refuse, "zip", tuple(first), first, records)
 
 
 def _member_records(

@@ -175,13 +175,6 @@ def _parts(table: Table, options: ReadingOptions) -> dict[str, tuple[int, ...]]:
     return parts | {role: (at,) for role, at in extras.items()}
 
 
-def _batches(table: Table, roles: Sequence[str]) -> Iterator[tuple[dict[str, Column], int]]:
-    """Yield columns by role, without spaces around texts, and how many values had some."""
-    for columns in table.batches([table.names.index(role) for role in roles]):
-        bare, n_spaced = stripped(table, columns)
-        yield dict(zip(roles, bare, strict=True)), n_spaced
-
-
 def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses:
     """Code the rows of a table batch by batch, and weigh those that say how much."""
     is_by_order = "order" in table.names and repeats != "runs"
@@ -189,7 +182,10 @@ def _build(table: Table, repeats: Repeats, options: ReadingOptions) -> Responses
     builder = Builder(repeats, table.source)
     orders: list[list[Any] | None] = []  # of the classes, as the label of each batch has it
     n_spaced = 0
-    for rows, n in _batches(table, [*IDS, *extras]):
+    wanted = [*IDS, *extras]
+    for columns in table.batches([table.names.index(role) for role in wanted]):
+        bare, n = stripped(table, columns)
+        rows = dict(zip(wanted, bare, strict=True))
         n_spaced += n
         more = {role: rows[role] for role in extras}
         if "weight" in more:
