@@ -377,7 +377,8 @@ def report(
     q = scored.probabilities
     broken = None if links is None else violations(labels, links)
     of_scale: dict[str, float] = {}
-    if scale is not None or (labels.scores is not None and _are_numbers(labels.classes)):
+    are_numbers = np.isfinite(as_numbers(labels.classes)[0]).all()
+    if scale is not None or (labels.scores is not None and are_numbers):
         figures = [mean_absolute_error, weighted_kappa]
         figures += [interval_coverage] if labels.scores is not None else []
         of_scale = {each.__name__: each(labels, gold, given=given, scale=scale) for each in figures}
@@ -463,10 +464,6 @@ def _numbers(classes: Ids, scale: ScaleOption) -> Floats:
         names = ", ".join(map(repr, classes[:3]))
         raise InputError("no-numbers-to-score", names=names)
     return found
-
-
-def _are_numbers(classes: Ids) -> bool:
-    return bool(np.isfinite(as_numbers(classes)[0]).all())
 
 
 def _f_of_names(scored: Comparison, classes: Sequence[Hashable]) -> dict[Hashable, float]:

@@ -26,18 +26,10 @@ from tiebreak.errors import InputError, OptionError, note
 from tiebreak.inference.calibration import Calibration
 from tiebreak.inference.known import deal
 from tiebreak.inference.worker_summary import Reader, readers
+from tiebreak.judges import known as known_tasks
 from tiebreak.judges.agreement import by_worker
 from tiebreak.judges.dependence import SharedErrors, shared_errors
-from tiebreak.judges.known import (
-    LEVEL,
-    GoldTable,
-    PairedDifference,
-    drawn_by_name,
-    gold_table,
-    interval_of_share,
-    known_codes,
-    reach,
-)
+from tiebreak.judges.known import LEVEL, GoldTable, PairedDifference, interval_of_share, reach
 from tiebreak.kernels.layout import Codes, Floats, Mask
 from tiebreak.options import require_number
 from tiebreak.wording import aligned, counted, first_few
@@ -281,7 +273,7 @@ def panel_report(
     found |= {"readers": readers(model), "readers_know_gold": model.gold_ is not None}
     if systems is not None:
         found["self_preference"] = self_preferences(responses, systems, accepts)
-    task, label = known_codes(gold, model.tasks_, model.classes_)
+    task, label = known_tasks.known_codes(gold, model.tasks_, model.classes_)
     if not len(task):
         drawn = sample_tasks(model, n_to_label, random_state=random_state)
         return PanelReport(
@@ -291,7 +283,7 @@ def panel_report(
             to_label=tuple(model.tasks_[int(i)] for i in drawn.task),
             to_label_probability=tuple(drawn.probability.tolist()),
         )
-    table = gold_table(responses, task, label)
+    table = known_tasks.gold_table(responses, task, label)
     n_known = len(table.task)
     one_class = len(np.unique(table.truth)) == 1 and len(table.classes) > 1
     if one_class:
@@ -485,7 +477,7 @@ class _Panels:
         if responses.n_tasks > MOST_TASKS and model.links_ is None:
             # The known tasks and a sample. With links all stay, as any may depend on any other.
             chosen = np.zeros(responses.n_tasks, dtype=bool)
-            chosen[drawn_by_name(responses.tasks, MOST_TASKS)] = True
+            chosen[known_tasks.drawn_by_name(responses.tasks, MOST_TASKS)] = True
             chosen[table.task] = True
             responses = responses.on_tasks(np.flatnonzero(chosen))
         self.responses = responses

@@ -103,8 +103,7 @@ class RateTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return lists of plain values, None where a number is not known."""
-        names = ("level", "rates", "differences")
-        return {name: as_plain(getattr(self, name)) for name in names}
+        return dict(as_plain(self))
 
     def __str__(self) -> str:
         found = {(rate.system, rate.label, rate.method): rate for rate in self.rates}
