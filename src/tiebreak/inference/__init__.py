@@ -31,41 +31,12 @@ if TYPE_CHECKING:
 
 OF_DOOR = ("Inputs", "Rows", "lay_out", "read_and_check_inputs", "rows_of")
 
-__all__ = [
-    "FIXED",
-    "MODELS",
-    "POINT",
-    "POSTERIOR",
-    "ClassPrior",
-    "ConfusionMatrices",
-    "CrowdFacts",
-    "CrowdModel",
-    "FitState",
-    "FixedRows",
-    "Independent",
-    "Inferred",
-    "Inputs",
-    "Kinds",
-    "Known",
-    "OwnRows",
-    "Parameters",
-    "Problem",
-    "Rows",
-    "Stopping",
-    "Sums",
-    "Sweeps",
-    "Tasks",
-    "WorkerCells",
-    "Workers",
-    "best_of",
-    "climb",
-    "crowd_model",
-    "lay_out",
-    "read_and_check_inputs",
-    "rows_of",
-    "with_fixed",
-    "with_log_prior",
-]
+__all__ = ["FIXED", "MODELS", "POINT", "POSTERIOR", "ClassPrior", "ConfusionMatrices"]
+__all__ += ["CrowdFacts", "CrowdModel", "FitState", "FixedRows", "Independent", "Inferred"]
+__all__ += ["Inputs", "Kinds", "Known", "OwnRows", "Parameters", "Problem", "Rows", "Stopping"]
+__all__ += ["Sums", "Sweeps", "Tasks", "WorkerCells", "Workers", "best_of", "climb"]
+__all__ += ["crowd_model", "lay_out", "read_and_check_inputs", "rows_of", "with_fixed"]
+__all__ += ["with_log_prior"]
 
 
 def __getattr__(name: str) -> Any:
