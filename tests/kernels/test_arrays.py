@@ -43,3 +43,10 @@ def test_codes_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     code = np.random.default_rng(0).integers(0, 7, 1_000).astype(np.int32)
     monkeypatch.setattr(arrays, "TASKS_AT_ONCE", 90)
     assert count_codes(code, 9).tolist() == np.bincount(code, minlength=9).tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 8_191, 8_192, 30_000])
+def test_the_largest_change_is_that_of_whole_arrays(n: int) -> None:
+    rng = np.random.default_rng(n)
+    new, old = rng.random((2, n, 3))
+    assert arrays.largest_change(new, old, 2) == np.abs(new - old).max(initial=0.0)

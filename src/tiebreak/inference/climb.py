@@ -23,7 +23,7 @@ import numpy as np
 from tiebreak.inference.dirichlet import POSTERIOR
 from tiebreak.inference.tasks import Independent, OwnRows, Parameters, Tasks
 from tiebreak.inference.workers import ConfusionMatrices, Workers
-from tiebreak.kernels.arrays import majority
+from tiebreak.kernels.arrays import largest_change, majority
 from tiebreak.kernels.contract import Backend
 from tiebreak.kernels.layout import ByTask, Floats, Mask, Swept, rounded, rounder_for, total_weights
 from tiebreak.kernels.sweeper import Logs, Sweeper
@@ -272,8 +272,7 @@ class Sweeps:
         if own is None:
             return Sums(codes, (totals,), entropy, change, memory)
         found = problem.tasks.infer(parameters, own.score(problem, logs), self.own_q, memory)
-        step = found.q - self.own_q
-        moved = float(max(step.max(initial=0.0), -step.min(initial=0.0)))
+        moved = largest_change(found.q, self.own_q, problem.n_threads)
         self.own_q = found.q
         own_codes, own_totals = self.tally_own(own)
         return Sums(

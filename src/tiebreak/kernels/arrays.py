@@ -17,6 +17,7 @@ from tiebreak.kernels.layout import TIED, ByTask, Codes, Floats, Offsets
 
 LARGE = 5_000_000  # responses: below, NumPy counts votes in no time
 TASKS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 13
 
 
 def entropy(q: Floats) -> float:
@@ -129,6 +130,19 @@ def for_each(work: Callable[[int], None], n: int, n_threads: int) -> None:
             wait(helpers)
     for helper in helpers:
         helper.result()  # raises what was raised there
+
+
+def in_parts(work: Callable[[slice], None], n: int, n_threads: int) -> None:
+    """Call work on slices of n rows, small enough to stay in the cache; on several threads."""
+    parts = range(0, n, ROWS_AT_ONCE)
+    for_each(lambda p: work(slice(parts[p], parts[p] + ROWS_AT_ONCE)), len(parts), n_threads)
+
+
+def largest_change(new: Floats, old: Floats, n_threads: int) -> float:
+    """Return max |new − old|, 0 of nothing."""
+    found = [0.0]
+    in_parts(lambda part: found.append(np.abs(new[part] - old[part]).max()), len(new), n_threads)
+    return float(max(found))
 
 
 @lru_cache(maxsize=4)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tiebreak.inference.dirichlet import FIXED, ClassPrior
 from tiebreak.kernels import layout
-from tiebreak.kernels.arrays import entropy, softmax
+from tiebreak.kernels.arrays import entropy, in_parts, softmax
 from tiebreak.kernels.layout import AWAY, ByTask, Codes, Floats, Roles
 from tiebreak.kernels.sweeper import Logs
 
@@ -56,9 +56,16 @@ class OwnRows(NamedTuple):
         found: Floats = problem.backend.score_tasks(
             self.rows, log_prior, log_table, problem.n_threads
         )
-        if self.draws is not None:
-            found += (self.draws - 1.0)[:, None] * log_prior
-        return found if self.fixed is None else found + self.fixed
+
+        def add(part: slice) -> None:
+            if self.draws is not None:
+                found[part] += (self.draws[part] - 1.0)[:, None] * log_prior
+            if self.fixed is not None:
+                found[part] += self.fixed[part]
+
+        if self.draws is not None or self.fixed is not None:
+            in_parts(add, len(found), problem.n_threads)
+        return found
 
     def fixed_of(self, tasks: Codes, n_tasks: int) -> Floats | float:
         """Return the given scores of some rows, (n, n_states); 0 of those that have none."""

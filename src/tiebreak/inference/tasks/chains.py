@@ -101,7 +101,7 @@ class MarkovChains(Independent):
 
     def infer(self, parameters: Parameters, score: Floats, q: Floats, memory: Any) -> Inferred:
         score, step = self.potentials(parameters, score)
-        found = q.copy()
+        found = np.empty_like(q) if self.field is None else q.copy()  # links read q as it stands
         pairs, value = self.forward_backward(score, step, found, self.field)
         if self.field is not None:  # ⟨u, q⟩ held what links say, at each turn: say it once
             value += self._linked_value(found)
