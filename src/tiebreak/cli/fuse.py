@@ -499,7 +499,6 @@ def update(
     links: options.Links = None,
     gold: options.Gold = None,
     features: options.Features = None,
-    feature_columns: options.FeatureColumns = None,
     constraints: options.Constraints = None,
     columns: options.Columns = None,
     given: options.Set = None,
@@ -519,7 +518,7 @@ def update(
     if not (responses or links or gold or constraints):
         raise OptionError("nothing-new")
     files = {"links": links, "gold": gold, "features": features, "constraints": constraints}
-    inputs = CommandInputs(responses or [], columns, given, **files).of_features(feature_columns)
+    inputs = CommandInputs(responses or [], columns, given, **files).of_features()
     forget = inputs.take_last("forget")
     inputs.check(out)
     options.check_model_name(save)

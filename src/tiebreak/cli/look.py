@@ -435,7 +435,6 @@ def report(
     rule: options.Rule = None,
     constraints: options.Constraints = None,
     features: options.Features = None,
-    feature_columns: options.FeatureColumns = None,
     truth: Annotated[Text, file("Compare with known classes that the fit is not given.")] = None,
     texts: options.Texts = None,
     by: options.By = None,
@@ -455,7 +454,7 @@ def report(
     files = {"links": links, "gold": gold, "truth": truth, "texts": texts, "systems": by}
     files |= {"features": features, "groups": groups, "rule": rule, "constraints": constraints}
     files["sequences"] = sequences
-    inputs = CommandInputs(responses, columns, given, **files).of_features(feature_columns)
+    inputs = CommandInputs(responses, columns, given, **files).of_features()
     inputs.are_pairs = pairs = bool(inputs.take("pairs").get("pairs"))
     method, estimator = inputs.estimator(None, on_contradiction="drop")
     from tiebreak.report.write import check_target

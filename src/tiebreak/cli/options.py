@@ -274,8 +274,10 @@ class CommandInputs(OptionValues):
         """The one file of responses, or all of them."""
         return self.responses[0] if len(self.responses) == 1 else self.responses
 
-    def of_features(self, chosen: str | None) -> CommandInputs:
-        """Use some columns of the features alone, separated by commas; None: all."""
+    def of_features(self, chosen: str | None = None) -> CommandInputs:
+        """Use some columns of the features alone, separated by commas, or what --set names."""
+        self.known += ("feature_columns",)
+        chosen = self.left.pop("feature_columns", chosen)
         require("--feature-columns", chosen, "--features", self.files.get("features"))
         self.feature_columns = None if chosen is None else split_list(chosen)
         return self
