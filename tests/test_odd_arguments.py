@@ -298,6 +298,13 @@ CALLS: dict[str, Call] = {
         | {"limit": 9.0, "jobs": 1, "record": "record.jsonl", "resume": True}
         | {"with_labels": True, "progress": None},
     ),
+    "judges.span_agreement": (
+        tb.judges.span_agreement,
+        {
+            "responses": [("a", "ann", "B-X"), ("a", "bob", "O")],
+            "sequences": tb.Sequences.from_columns(["a"], ["s"]),
+        },
+    ),
     "bench.read_record": (tb.bench.read_record, {"path": "record.jsonl"}),
     "datasets.info": (tb.datasets.info, {"name": "bluebird"}),
     "research.spectral_start": (

@@ -48,8 +48,8 @@ def measure(responses_per_task: int, n_tasks: int) -> dict[str, Any]:
     memory = None
     for _ in range(WARM_UP):
         without.sweep(parameters, plain.logs(parameters), None)
-        made = step(linked, among, parameters, memory)
-        parameters, memory = made.parameters, made.memory
+        parameters, _, sums = step(linked, among, parameters, memory)
+        memory = sums.memory
     pairs = interleaved(
         lambda: without.sweep(parameters, plain.logs(parameters), None),
         lambda: among.sweep(parameters, linked.logs(parameters), memory),

@@ -22,7 +22,7 @@ import numpy as np
 from tiebreak.data import Gold, Ids, Responses, Sequences
 from tiebreak.data.tags import OUTSIDE, Tags
 from tiebreak.errors import InputError, note
-from tiebreak.judges import marked_spans
+from tiebreak.judges.spans import marked_spans
 from tiebreak.kernels.layout import Offsets
 
 AROUND = 20  # tokens shown on each side of a span

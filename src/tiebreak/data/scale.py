@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from tiebreak.data import messages  # noqa: F401  # registered
 from tiebreak.data.gold import Gold
@@ -424,6 +423,8 @@ def channels(
     >>> channels(np.arange(3.0), np.full(3, 1 / 3), 1.0, 1.0, 0.1, 0.0)[0].round(2).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]
     """
+    from scipy.special import ndtr  # here: the command line starts without it
+
     b, a, s, e = (
         np.asarray(each, dtype=np.float64).reshape(-1, 1, 1) for each in (bias, gain, blur, lapse)
     )

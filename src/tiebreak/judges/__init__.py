@@ -28,13 +28,7 @@ from tiebreak.judges.panel import (
     share_discount,
 )
 from tiebreak.judges.rates import METHODS, Difference, Rate, RateTable, estimate_rates
-from tiebreak.judges.spans import (
-    MarkedSpans,
-    SpanAgreement,
-    SpansOfWorker,
-    marked_spans,
-    span_agreement,
-)
+from tiebreak.judges.spans import SpanAgreement, SpansOfWorker, span_agreement
 
 __all__ = [
     "METHODS",
@@ -46,7 +40,6 @@ __all__ = [
     "Dependence",
     "Difference",
     "Judge",
-    "MarkedSpans",
     "PanelReport",
     "Rate",
     "RateTable",
@@ -63,7 +56,6 @@ __all__ = [
     "find_spam",
     "fleiss_kappa",
     "krippendorff_alpha",
-    "marked_spans",
     "panel_report",
     "percent_agreement",
     "sample_tasks",

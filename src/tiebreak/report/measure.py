@@ -32,6 +32,7 @@ from tiebreak.estimators.committee import FEW_WORKERS, FromVote
 from tiebreak.estimators.majority_vote import MajorityVote
 from tiebreak.inference.worker_summary import Interval, readers
 from tiebreak.judges.known import interval_of_share
+from tiebreak.judges.spans import MarkedSpans, marked_spans
 from tiebreak.kernels.layout import TIED, Floats, Offsets
 from tiebreak.links import Links
 from tiebreak.links import graph as link_graph
@@ -535,7 +536,7 @@ def _spans(subject: Subject) -> Found | None:
     is_shown = np.zeros(len(spans), dtype=bool)
     if sequences.word is not None:
         of_span = np.searchsorted(sequences.start, spans.first, side="right") - 1
-        marked = judges.marked_spans(subject.model.responses_, sequences)
+        marked = marked_spans(subject.model.responses_, sequences)
         for i in first_shown.tolist():
             if is_shown[i]:
                 continue
@@ -580,7 +581,7 @@ def _spans(subject: Subject) -> Found | None:
     }
 
 
-def _who_marked(model: Estimator, marked: judges.MarkedSpans, low: int, high: int) -> list[Found]:
+def _who_marked(model: Estimator, marked: MarkedSpans, low: int, high: int) -> list[Found]:
     """Return what was marked among some tokens, by the workers who marked the same."""
     at, worker, _ = marked.answers
     by_worker: dict[int, list[tuple[str, str]]] = {
