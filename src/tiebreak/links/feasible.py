@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiebreak.kernels import reference
+from tiebreak.kernels.contract import choose_backend
 from tiebreak.kernels.layout import Codes, Floats, Mask, Offsets
 from tiebreak.kernels.network import network
 from tiebreak.links.factors import CountFactors, canonical, of_links, smallest_conflict
@@ -29,12 +29,13 @@ def find_classes(left: AnyCodes, right: AnyCodes, scores: Floats) -> Codes:
     core, waiting = _core(left, right, allowed)
     net, hard = network(len(scores), left, right), np.full(len(left), -np.inf)
     label = np.full(len(scores), -1, dtype=np.int32)
-    reference.decode_greedily(scores, net, hard, core, label)
+    backend = choose_backend("auto", 0, len(left), may_be_device=False)
+    backend.decode_greedily(scores, net, hard, core, label)
     if not keeps_apart(left, right, allowed, label):
         core = np.sort(core)
         counts = _between(left, right, core, scores.shape[1])
         label[core] = canonical(counts, allowed[core]).decode(scores[core], scores[core])
-    reference.decode_greedily(scores, net, hard, waiting, label)
+    backend.decode_greedily(scores, net, hard, waiting, label)
     return label
 
 
