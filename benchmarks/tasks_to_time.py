@@ -77,6 +77,14 @@ def linked(tb: Any, data: Path, threads: int) -> dict[str, float]:
     return {"linked sweep": _per_sweep(tb, crowd.responses, threads, links=links)}
 
 
+def linked_fit(tb: Any, data: Path, threads: int) -> dict[str, float]:
+    """Time a whole fit of 1,000,000 tasks with as many links: most of them in one component."""
+    crowd = tb.simulate.crowd(10**6, 1_000, 4, responses_per_task=5, random_state=0)
+    links = tb.simulate.links(crowd.gold, 10**6, random_state=0)
+    model = tb.VariationalBayes(n_threads=threads)
+    return {"fit, 1e6 links": seconds(lambda: model.fit(crowd.responses, links=links))}
+
+
 def refit(tb: Any, data: Path, threads: int) -> dict[str, float]:
     """Time a first fit, and one that goes on from it."""
     found = {}
@@ -133,7 +141,7 @@ def intake(tb: Any, data: Path, threads: int) -> dict[str, float]:
     return {"Parquet, 2e7 rows": parquet, "CSV, 2e7 rows": csv, "peak memory of both, bytes": peak}
 
 
-EVERY = {each.__name__: each for each in (sweep, linked, refit, frame, process, intake)}
+EVERY = {each.__name__: each for each in (sweep, linked, linked_fit, refit, frame, process, intake)}
 
 
 if __name__ == "__main__":
