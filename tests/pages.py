@@ -27,3 +27,8 @@ def output_of(command: str) -> str:
         return "".join(lines[: int(arguments[1])])
     assert name == "tiebreak"
     return str(CliRunner().invoke(app, arguments, prog_name="tiebreak").output)
+
+
+def rounded(text: str) -> str:
+    """Round long numbers: results agree within 1e-9 on every machine, and not bit by bit."""
+    return re.sub(r"\d+\.\d{10,}(e-\d+)?", lambda found: f"{float(found[0]):.9g}", text)

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pages import output_of, steps
+from pages import output_of, rounded, steps
 
 import tiebreak as tb
 
@@ -225,7 +225,7 @@ def test_the_commands_of_the_readme_print_what_they_show(
     shown = [one for block in blocks(ROOT / "README.md", "console run") for one in steps(block)]
     assert len(shown) >= 4
     for command, output in shown:
-        assert output_of(command) == output, command
+        assert rounded(output_of(command)) == rounded(output), command
 
 
 def test_the_readme_says_of_its_picture_what_was_measured() -> None:
