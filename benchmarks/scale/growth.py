@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import RESULTS, about, keep, memory_now, peak_since, seconds
-from tiebreak import VariationalBayes, read_responses, simulate, write_labels
+from tiebreak import VariationalBayes, read_responses, simulate
 
 MADE = "TIEBREAK_BENCH_MADE"  # names a folder that keeps what was made, to be used again
 SWEEPS = 30
@@ -51,7 +51,7 @@ def from_file(n: int) -> dict[str, Any]:
         model = VariationalBayes(tol=0.0, max_iter=SWEEPS, backend="numba")
         times["read"] = seconds(lambda: found.update(crowd=read_responses(given)))
         times["fit"] = seconds(lambda: model.fit(found["crowd"]))
-        times["write"] = seconds(lambda: write_labels(out, model.labels_))
+        times["write"] = seconds(lambda: model.labels_.write(out))
         return {
             "seconds": sum(times.values()),
             "parts": {name: round(took, 3) for name, took in times.items()},

@@ -17,7 +17,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import numpy as np
 from common import NAMES, RESULTS, ROOT, STYLE, put, pyplot, save, table
-from tiebreak.inference.publishing import FEW_A_TASK, FEW_A_WORKER
+
+from tiebreak.estimators.publishing import FEW_A_TASK, FEW_A_WORKER
 
 HERE = Path(__file__).parent
 PICTURE = ROOT / "docs" / "figures" / "reliability.svg"

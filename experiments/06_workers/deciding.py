@@ -16,8 +16,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 from common import NAMES, by_bound
 
 import tiebreak as tb
-from tiebreak.decide.accuracy import estimate_accuracy
 from tiebreak.decide.costs import read_cost_matrix
+from tiebreak.decide.decide import estimate_accuracy
 from tiebreak.decide.planning import costs_after
 
 DEAR = 10.0  # what missing the rarest class costs; any other error costs 1

@@ -19,7 +19,7 @@ import numpy as np
 from common import NAMES, RESULTS, ROOT, made, put, table
 from deciding import CALIBRATED, POINTS, QUANTILES, SHARED
 
-from tiebreak.decide.accuracy import PROMISED_QUANTILE
+from tiebreak.decide.decide import PROMISED_QUANTILE
 
 HERE = Path(__file__).parent
 RATES = ("0.1", "0.2", "0.3", "0.5")
